@@ -1,0 +1,21 @@
+//! microfs: compressed, content-addressed, read-only layers for containers.
+//!
+//! A layer is one file of four parts: compressed blocks, inodes and dentries,
+//! block pointers, superblock. `FORMAT.md` beside this crate is the
+//! specification; [`mod@format`] holds its records and rules, [`writer`] makes
+//! layers from a [`tree`], [`reader`] opens one, [`stack`] merges several.
+
+#![forbid(unsafe_code)]
+
+pub mod compress;
+mod error;
+pub mod format;
+pub mod reader;
+mod source;
+pub mod stack;
+pub mod tree;
+pub mod writer;
+
+pub use self::error::ReadError;
+pub use self::format::FileType;
+pub use self::source::ReadAt;

@@ -1,0 +1,121 @@
+//! Link counts across layers: how many names of a file show.
+
+use std::collections::HashMap;
+
+use super::{LayerInode, NodeNum, Stack};
+use crate::error::ReadError;
+use crate::format::inode::{Inode, InodeKind};
+
+/// Every link-below of every layer, by what it stands for.
+pub(super) type LinksBelow = HashMap<LayerInode, Vec<LayerInode>>;
+
+impl Stack {
+    /// Names of a file that show: those of its own layer and of links to it
+    /// from the layers above, less what is hidden.
+    pub(super) fn visible_names(&self, at: LayerInode, inode: &Inode) -> Result<u32, ReadError> {
+        let mut candidates = vec![(at, inode.links)];
+        if self.has_links_below() {
+            let links = self.links_below()?;
+            for link in links.get(&at).into_iter().flatten() {
+                candidates.push((*link, self.inode(*link)?.links));
+            }
+        }
+        if candidates.len() == 1 && inode.links == 1 {
+            return Ok(1);
+        }
+        let mut names = 0u32;
+        for (candidate, links) in candidates {
+            names = names.saturating_add(self.visible_of(candidate, links, at)?);
+        }
+        // Asked about through a name, so one is there at least.
+        Ok(names.max(1))
+    }
+
+    /// How many of the names of `candidate` show `target`.
+    fn visible_of(
+        &self,
+        candidate: LayerInode,
+        links: u32,
+        target: LayerInode,
+    ) -> Result<u32, ReadError> {
+        let image = self.image(candidate.layer)?;
+        let names = if links == 1 {
+            let inode = image.inode(candidate.inode)?;
+            vec![(inode.parent, inode.dentry.unwrap_or(0))]
+        } else {
+            image.hard_links(candidate.inode)?
+        };
+        let mut visible = 0u32;
+        for (parent, dentry) in names {
+            let directory = self.number(LayerInode { layer: candidate.layer, inode: parent });
+            let (_, name) = image.dentry(dentry)?;
+            if self.shows(directory, &name, candidate.layer, target)? {
+                visible = visible.saturating_add(1);
+            }
+        }
+        Ok(visible)
+    }
+
+    /// Whether `name` in a directory of `layer` shows `target` in the stack.
+    fn shows(
+        &self,
+        directory: NodeNum,
+        name: &[u8],
+        layer: u32,
+        target: LayerInode,
+    ) -> Result<bool, ReadError> {
+        let at = self.resolve(directory)?;
+        let path = match self.redirects.path_of(at) {
+            Some(path) => path.to_vec(),
+            None if directory == NodeNum::ROOT => Vec::new(),
+            None => self.image(layer)?.path(at.inode)?,
+        };
+        let mut node = NodeNum::ROOT;
+        for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
+            match self.lookup(node, part) {
+                Ok(Some(next)) => node = next,
+                Ok(None) | Err(ReadError::NotADirectory) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        match self.lookup(node, name) {
+            Ok(found) => Ok(found == Some(self.number(target))),
+            Err(ReadError::NotADirectory) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn has_links_below(&self) -> bool {
+        let has = |kinds: &[zerocopy::little_endian::U64]| {
+            kinds.last().is_some_and(|count| count.get() > 0)
+        };
+        self.layers.iter().any(|image| has(&image.superblock().totals.kinds))
+    }
+
+    /// Collected once, when a link count is first asked for.
+    fn links_below(&self) -> Result<&LinksBelow, ReadError> {
+        if let Some(links) = self.links.get() {
+            return Ok(links);
+        }
+        let mut links = LinksBelow::new();
+        for (layer, image) in (0u32..).zip(&self.layers) {
+            let mut left = image.superblock().totals.kinds.last().map_or(0, |count| count.get());
+            let count = u32::try_from(image.superblock().inode_count()).unwrap_or(u32::MAX);
+            for number in 0..count {
+                if left == 0 {
+                    break;
+                }
+                if let InodeKind::LinkBelow(_) = image.inode(number)?.kind {
+                    left = left.saturating_sub(1);
+                    let at = LayerInode { layer, inode: number };
+                    match self.link_target(at) {
+                        Ok(target) => links.entry(target).or_default().push(at),
+                        Err(ReadError::LinkUnresolved { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+        }
+        Ok(self.links.get_or_init(|| links))
+    }
+}

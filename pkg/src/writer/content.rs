@@ -1,0 +1,321 @@
+//! Part 4: file content into blocks, with equal pieces stored once.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use rayon::ThreadPool;
+
+use super::blocks::BlockSink;
+use super::error::{SourceError, WriteError};
+use super::ordered::Ordered;
+use super::{Options, Progress};
+use crate::format::extent::{BlockSlice, Extent};
+use crate::format::wide;
+use crate::tree::NodeId;
+
+/// Reads the bytes of a piece, on a worker thread.
+pub type ReadPiece = Box<dyn FnOnce() -> Result<Vec<u8>, SourceError> + Send>;
+
+/// Bytes of pieces that may be read ahead of the packer.
+const READ_AHEAD: usize = 8 << 20;
+/// What a piece weighs beside its bytes: bounds the number of small ones.
+const PIECE_WEIGHT: usize = 8 << 10;
+
+type Hashed = Result<(Vec<u8>, [u8; 32]), SourceError>;
+
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    node: NodeId,
+    offset: u64,
+    length: usize,
+    hole: bool,
+}
+
+/// Where the content of one file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Content {
+    /// Nothing was written.
+    #[default]
+    None,
+    /// One slice from offset 0 on.
+    Slice(BlockSlice),
+    /// These extents of [`Contents::extents`].
+    Extents {
+        /// The first.
+        first: u32,
+        /// How many.
+        count: u32,
+    },
+}
+
+/// Where the content of every file is.
+#[derive(Debug, Default)]
+pub struct Contents {
+    by_node: Vec<Content>,
+    extents: Vec<Extent>,
+}
+
+impl Contents {
+    /// The content of a node.
+    #[must_use]
+    pub fn of(&self, node: NodeId) -> Content {
+        let slot = usize::try_from(node.0).ok();
+        slot.and_then(|slot| self.by_node.get(slot)).copied().unwrap_or_default()
+    }
+
+    /// The extents of a node that has several, or one that is not a slice of
+    /// this blob's blocks from offset 0.
+    #[must_use]
+    pub fn extents(&self, first: u32, count: u32) -> &[Extent] {
+        let start = usize::try_from(first).unwrap_or(usize::MAX);
+        let end = start.saturating_add(usize::try_from(count).unwrap_or(usize::MAX));
+        self.extents.get(start..end).unwrap_or_default()
+    }
+
+    /// Records the extents of a node; the last call for a node counts.
+    ///
+    /// # Errors
+    /// [`WriteError::TooMany`] extents.
+    pub fn set(&mut self, node: NodeId, extents: &[Extent]) -> Result<(), WriteError> {
+        let content = match extents {
+            [] => Content::None,
+            [Extent { file_offset: 0, data: Some(slice) }] if slice.blob == 0 => {
+                Content::Slice(*slice)
+            }
+            several => {
+                let many = |_| WriteError::TooMany("extents");
+                let first = u32::try_from(self.extents.len()).map_err(many)?;
+                let count = u32::try_from(several.len()).map_err(many)?;
+                self.extents.extend_from_slice(several);
+                Content::Extents { first, count }
+            }
+        };
+        let slot = usize::try_from(node.0).unwrap_or(usize::MAX);
+        if self.by_node.len() <= slot {
+            self.by_node.resize(slot.saturating_add(1), Content::None);
+        }
+        if let Some(entry) = self.by_node.get_mut(slot) {
+            *entry = content;
+        }
+        Ok(())
+    }
+}
+
+/// Counts of what deduplication saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DedupCounts {
+    /// Pieces that were already stored.
+    pub pieces: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Takes file content piece by piece, in the order in which it is to lie in
+/// the blob. Reading, hashing and compressing run on the pool; packing and
+/// deduplication happen here, in order, so the blob is a pure function of the
+/// pieces and the options.
+pub struct ContentWriter<W> {
+    pub(super) blocks: BlockSink<W>,
+    pub(super) options: Options,
+    progress: Arc<dyn Progress>,
+    reading: Ordered<Pending, Hashed>,
+    seen: HashMap<[u8; 32], BlockSlice>,
+    /// The open packed block: its number and bytes.
+    open: Option<(u64, Vec<u8>)>,
+    current: Option<NodeId>,
+    extents: Vec<Extent>,
+    /// Where the next piece of `current` would lie if it went on in the same run.
+    next: Option<BlockSlice>,
+    pub(super) contents: Contents,
+    dedup: DedupCounts,
+}
+
+impl<W: Write> ContentWriter<W> {
+    /// Writes the prologue and waits for pieces.
+    ///
+    /// # Errors
+    /// [`WriteError::Option`], [`WriteError::Sink`].
+    pub fn new(
+        sink: W,
+        options: Options,
+        pool: Arc<ThreadPool>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, WriteError> {
+        options.check()?;
+        let block_size = options.block_size();
+        let threads = pool.current_num_threads().max(1);
+        // Enough blocks in flight to keep every worker busy.
+        let in_flight = threads.saturating_mul(3 * block_size.max(128 << 10));
+        let reading = Ordered::new(Arc::clone(&pool), READ_AHEAD);
+        let mut blocks = BlockSink::new(sink, pool, options.digest, in_flight);
+        blocks.write(&options.prologue())?;
+        Ok(Self {
+            blocks,
+            options,
+            progress,
+            reading,
+            seen: HashMap::new(),
+            open: None,
+            current: None,
+            extents: Vec::new(),
+            next: None,
+            contents: Contents::default(),
+            dedup: DedupCounts::default(),
+        })
+    }
+
+    /// Largest piece: one content block, in bytes.
+    #[must_use]
+    pub fn piece_max(&self) -> usize {
+        self.options.block_size()
+    }
+
+    /// Queues `length` bytes (1 to [`ContentWriter::piece_max`]) of a file,
+    /// which `read` will return. All pieces and holes of a file are given in
+    /// order of `offset` and together; all but the last of a run of data are of
+    /// the largest length.
+    ///
+    /// # Errors
+    /// Any [`WriteError`] of this or an earlier piece.
+    pub fn piece(
+        &mut self,
+        node: NodeId,
+        offset: u64,
+        length: usize,
+        read: ReadPiece,
+    ) -> Result<(), WriteError> {
+        while self.reading.is_full() {
+            self.take_oldest()?;
+        }
+        let pending = Pending { node, offset, length, hole: false };
+        self.reading.submit(pending, length.saturating_add(PIECE_WEIGHT), move || {
+            let bytes = read()?;
+            let hash = *blake3::hash(&bytes).as_bytes();
+            Ok((bytes, hash))
+        });
+        Ok(())
+    }
+
+    /// Records a hole from `offset` to the next piece or the end of the file.
+    pub fn hole(&mut self, node: NodeId, offset: u64) {
+        let pending = Pending { node, offset, length: 0, hole: true };
+        self.reading.submit_ready(pending, Ok((Vec::new(), [0; 32])));
+    }
+
+    fn take_oldest(&mut self) -> Result<bool, WriteError> {
+        let Some(result) = self.reading.pop() else { return Ok(false) };
+        let (pending, hashed) = result.map_err(|_| WriteError::WorkerLost)?;
+        let (bytes, hash) = hashed.map_err(WriteError::Source)?;
+        if bytes.len() != pending.length {
+            let (expected, got) = (pending.length, bytes.len());
+            return Err(WriteError::LengthMismatch { expected, got });
+        }
+        if self.current != Some(pending.node) {
+            self.close_file()?;
+            self.current = Some(pending.node);
+        }
+        if pending.hole {
+            let hole = Extent { file_offset: pending.offset, data: None };
+            let after_hole = self.extents.last().is_some_and(|extent| extent.data.is_none());
+            if !after_hole {
+                self.extents.push(hole);
+            }
+            self.next = None;
+        } else {
+            self.progress.bytes(wide(bytes.len()));
+            let length = bytes.len();
+            let slice = self.place(bytes, hash)?;
+            if self.next != Some(slice) {
+                self.extents.push(Extent { file_offset: pending.offset, data: Some(slice) });
+            }
+            self.next = self.following(slice, length);
+        }
+        Ok(true)
+    }
+
+    /// Where a run goes on after a piece of `length` bytes at `slice`.
+    fn following(&self, slice: BlockSlice, length: usize) -> Option<BlockSlice> {
+        let full = slice.offset == 0 && length == self.options.block_size();
+        full.then(|| BlockSlice { block: slice.block.saturating_add(1), ..slice })
+    }
+
+    fn close_file(&mut self) -> Result<(), WriteError> {
+        if let Some(node) = self.current.take() {
+            self.contents.set(node, &self.extents)?;
+        }
+        self.extents.clear();
+        self.next = None;
+        Ok(())
+    }
+
+    /// Finds or makes the place of a piece.
+    fn place(&mut self, bytes: Vec<u8>, hash: [u8; 32]) -> Result<BlockSlice, WriteError> {
+        if self.options.dedup
+            && let Some(slice) = self.seen.get(&hash)
+        {
+            self.dedup.pieces = self.dedup.pieces.saturating_add(1);
+            self.dedup.bytes = self.dedup.bytes.saturating_add(wide(bytes.len()));
+            return Ok(*slice);
+        }
+        // A tail that goes on a run of full blocks stays in the run.
+        let goes_on = self.next.is_some_and(|next| next.block == self.blocks.block_count());
+        let slice = if bytes.len() == self.options.block_size() || goes_on {
+            let number = self.blocks.reserve();
+            self.blocks.push(number, bytes, self.options.compression)?;
+            BlockSlice { blob: 0, block: number, offset: 0 }
+        } else {
+            self.pack(&bytes)?
+        };
+        if self.options.dedup {
+            self.seen.insert(hash, slice);
+        }
+        Ok(slice)
+    }
+
+    /// Puts a piece smaller than a block into the open packed block.
+    fn pack(&mut self, bytes: &[u8]) -> Result<BlockSlice, WriteError> {
+        let size = self.options.block_size();
+        let full = |open: &(u64, Vec<u8>)| open.1.len().saturating_add(bytes.len()) > size;
+        if self.open.as_ref().is_some_and(full) {
+            self.close_packed()?;
+        }
+        let (number, packed) = match &mut self.open {
+            Some(open) => open,
+            None => self.open.insert((self.blocks.reserve(), Vec::with_capacity(size))),
+        };
+        let offset = u32::try_from(packed.len());
+        let offset = offset.map_err(|_| WriteError::TooMany("bytes in a block"))?;
+        packed.extend_from_slice(bytes);
+        Ok(BlockSlice { blob: 0, block: *number, offset })
+    }
+
+    fn close_packed(&mut self) -> Result<(), WriteError> {
+        if let Some((number, bytes)) = self.open.take() {
+            self.blocks.push(number, bytes, self.options.compression)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every piece given so far is placed.
+    ///
+    /// # Errors
+    /// Any [`WriteError`].
+    pub fn drain(&mut self) -> Result<(), WriteError> {
+        while self.take_oldest()? {}
+        self.close_file()
+    }
+
+    pub(super) fn finish_content(&mut self) -> Result<(), WriteError> {
+        self.drain()?;
+        self.close_packed()?;
+        self.seen = HashMap::new();
+        Ok(())
+    }
+
+    /// What deduplication saved so far.
+    #[must_use]
+    pub fn dedup(&self) -> DedupCounts {
+        self.dedup
+    }
+}
