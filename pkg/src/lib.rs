@@ -7,10 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod build;
+pub mod compare;
 pub mod compress;
 mod error;
 pub mod format;
 pub mod reader;
+pub mod scan;
 mod source;
 pub mod stack;
 pub mod tree;

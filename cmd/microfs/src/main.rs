@@ -1,1 +1,15 @@
-fn main(){}
+//! The `microfs` command: see `microfs --help`.
+
+use std::process::ExitCode;
+
+mod cli;
+mod exit;
+mod image;
+mod options;
+mod output;
+mod progress;
+mod verbs;
+
+fn main() -> ExitCode {
+    exit::report(cli::run())
+}

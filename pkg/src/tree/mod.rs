@@ -9,6 +9,8 @@
 //! Memory: about 56 bytes a node and 24 bytes a name, plus the bytes of names
 //! and link targets; nothing depends on file content.
 
+use std::collections::HashSet;
+
 use thiserror::Error;
 
 pub use self::valid::ValidTree;
@@ -210,6 +212,7 @@ pub struct Tree {
     dentries: Vec<Dentry>,
     bytes: Vec<u8>,
     xattrs: XattrTable,
+    removed: HashSet<NodeId>,
 }
 
 impl Tree {
@@ -222,6 +225,7 @@ impl Tree {
             dentries: Vec::new(),
             bytes: Vec::new(),
             xattrs: XattrTable::default(),
+            removed: HashSet::new(),
         }
     }
 
@@ -314,6 +318,19 @@ impl Tree {
     /// The interned xattr sets, to add to them.
     pub fn xattrs_mut(&mut self) -> &mut XattrTable {
         &mut self.xattrs
+    }
+
+    /// Takes objects other than directories out of the tree, with all their
+    /// names. Their ids stay reserved.
+    pub fn remove(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
+        let nodes = nodes.into_iter().filter(|id| !self.node(*id).kind.is_directory());
+        let nodes: Vec<_> = nodes.collect();
+        self.removed.extend(nodes);
+        let removed = &self.removed;
+        self.dentries.retain(|dentry| match dentry.target {
+            Target::Node(id) => !removed.contains(&id),
+            Target::Whiteout => true,
+        });
     }
 
     /// Checks every rule, sorts and numbers.

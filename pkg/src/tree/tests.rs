@@ -72,3 +72,17 @@ fn interns_xattr_sets_by_content() {
     assert_eq!(table.intern(Vec::new()).unwrap(), XattrSetId::NONE);
     assert_eq!(table.set(one).len(), 2);
 }
+
+#[test]
+fn removed_objects_leave_no_trace() {
+    let mut tree = Tree::new(Metadata::default());
+    let (f, g) = (tree.add(file()).unwrap(), tree.add(file()).unwrap());
+    tree.link(NodeId::ROOT, b"f", Target::Node(f)).unwrap();
+    tree.link(NodeId::ROOT, b"f2", Target::Node(f)).unwrap();
+    tree.link(NodeId::ROOT, b"g", Target::Node(g)).unwrap();
+    let mut tree = tree.validate().unwrap().into_tree();
+    tree.remove([f, NodeId::ROOT]);
+    let tree = tree.validate().unwrap();
+    assert_eq!(tree.order(), &[NodeId::ROOT, g]);
+    assert_eq!(tree.tree().dentries().len(), 1);
+}

@@ -40,12 +40,18 @@ impl ValidTree {
             name_of: Vec::with_capacity(nodes),
         };
         numbering.walk(&tree, &start, &count)?;
-        if numbering.order.len() != nodes {
+        if numbering.order.len().saturating_add(tree.removed.len()) != nodes {
             return Err(TreeError::Unreachable);
         }
         let Numbering { dentries, first, order, index, links, name_of } = numbering;
         tree.dentries = dentries;
         Ok(Self { tree, first, count, order, index, links, name_of })
+    }
+
+    /// Gives the tree back, to be changed and validated anew.
+    #[must_use]
+    pub fn into_tree(self) -> Tree {
+        self.tree
     }
 
     /// The tree; its dentries are in tree order.

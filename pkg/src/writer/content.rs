@@ -17,19 +17,36 @@ use crate::tree::NodeId;
 /// Reads the bytes of a piece, on a worker thread.
 pub type ReadPiece = Box<dyn FnOnce() -> Result<Vec<u8>, SourceError> + Send>;
 
+/// Reads all of a small file, on a worker thread.
+pub type ReadFile = Box<dyn FnOnce() -> Result<Vec<Segment>, SourceError> + Send>;
+
+/// A run of data or a hole, reaching to the next one or the end of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// First byte in the file.
+    pub offset: u64,
+    /// The bytes, at most a content block; `None` for a hole.
+    pub data: Option<Vec<u8>>,
+}
+
 /// Bytes of pieces that may be read ahead of the packer.
 const READ_AHEAD: usize = 8 << 20;
 /// What a piece weighs beside its bytes: bounds the number of small ones.
 const PIECE_WEIGHT: usize = 8 << 10;
 
-type Hashed = Result<(Vec<u8>, [u8; 32]), SourceError>;
+type Hashed = Result<Vec<(Segment, [u8; 32])>, SourceError>;
 
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     node: NodeId,
-    offset: u64,
-    length: usize,
-    hole: bool,
+    /// Bytes of data that were announced.
+    expected: Option<usize>,
+}
+
+fn hash(segment: Segment) -> (Segment, [u8; 32]) {
+    let bytes = segment.data.as_deref().unwrap_or_default();
+    let hash = *blake3::hash(bytes).as_bytes();
+    (segment, hash)
 }
 
 /// Where the content of one file is.
@@ -188,50 +205,75 @@ impl<W: Write> ContentWriter<W> {
         while self.reading.is_full() {
             self.take_oldest()?;
         }
-        let pending = Pending { node, offset, length, hole: false };
+        let pending = Pending { node, expected: Some(length) };
         self.reading.submit(pending, length.saturating_add(PIECE_WEIGHT), move || {
-            let bytes = read()?;
-            let hash = *blake3::hash(&bytes).as_bytes();
-            Ok((bytes, hash))
+            Ok(vec![hash(Segment { offset, data: Some(read()?) })])
+        });
+        Ok(())
+    }
+
+    /// Queues all of a file of at most [`ContentWriter::piece_max`] bytes:
+    /// `read` returns its runs and holes in order.
+    ///
+    /// # Errors
+    /// Any [`WriteError`] of this or an earlier piece.
+    pub fn small_file(
+        &mut self,
+        node: NodeId,
+        size: usize,
+        read: ReadFile,
+    ) -> Result<(), WriteError> {
+        while self.reading.is_full() {
+            self.take_oldest()?;
+        }
+        let pending = Pending { node, expected: None };
+        self.reading.submit(pending, size.saturating_add(PIECE_WEIGHT), move || {
+            Ok(read()?.into_iter().map(hash).collect())
         });
         Ok(())
     }
 
     /// Records a hole from `offset` to the next piece or the end of the file.
     pub fn hole(&mut self, node: NodeId, offset: u64) {
-        let pending = Pending { node, offset, length: 0, hole: true };
-        self.reading.submit_ready(pending, Ok((Vec::new(), [0; 32])));
+        let pending = Pending { node, expected: None };
+        let hole = Segment { offset, data: None };
+        self.reading.submit_ready(pending, Ok(vec![(hole, [0; 32])]));
     }
 
     fn take_oldest(&mut self) -> Result<bool, WriteError> {
         let Some(result) = self.reading.pop() else { return Ok(false) };
         let (pending, hashed) = result.map_err(|_| WriteError::WorkerLost)?;
-        let (bytes, hash) = hashed.map_err(WriteError::Source)?;
-        if bytes.len() != pending.length {
-            let (expected, got) = (pending.length, bytes.len());
-            return Err(WriteError::LengthMismatch { expected, got });
-        }
         if self.current != Some(pending.node) {
             self.close_file()?;
             self.current = Some(pending.node);
         }
-        if pending.hole {
-            let hole = Extent { file_offset: pending.offset, data: None };
-            let after_hole = self.extents.last().is_some_and(|extent| extent.data.is_none());
-            if !after_hole {
-                self.extents.push(hole);
+        for (segment, hash) in hashed.map_err(WriteError::Source)? {
+            let Some(bytes) = segment.data else {
+                self.add_hole(segment.offset);
+                continue;
+            };
+            let got = bytes.len();
+            let expected = pending.expected.unwrap_or(got);
+            if got != expected || got == 0 || got > self.piece_max() {
+                return Err(WriteError::LengthMismatch { expected, got });
             }
-            self.next = None;
-        } else {
-            self.progress.bytes(wide(bytes.len()));
-            let length = bytes.len();
+            self.progress.bytes(wide(got));
             let slice = self.place(bytes, hash)?;
             if self.next != Some(slice) {
-                self.extents.push(Extent { file_offset: pending.offset, data: Some(slice) });
+                let extent = Extent { file_offset: segment.offset, data: Some(slice) };
+                self.extents.push(extent);
             }
-            self.next = self.following(slice, length);
+            self.next = self.following(slice, got);
         }
         Ok(true)
+    }
+
+    fn add_hole(&mut self, offset: u64) {
+        let after_hole = self.extents.last().is_some_and(|extent| extent.data.is_none());
+        if !after_hole {
+            self.extents.push(Extent { file_offset: offset, data: None });
+        }
+        self.next = None;
     }
 
     /// Where a run goes on after a piece of `length` bytes at `slice`.

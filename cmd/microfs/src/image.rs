@@ -1,0 +1,112 @@
+//! From words of the command line to an opened stack.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use microfs::ReadAt;
+use microfs::stack::{LayerSource, Stack, StackOptions};
+use microfs_oci::media_type::{LayerKind, SUPERBLOCK_DIGEST};
+use microfs_oci::{Image, ImageLayer, Layout, PlatformRequest, Reference, Selector, verified};
+
+/// Splits words into the image they begin with and what follows it: the image
+/// is `OCI-DIR TAG` or `OCI-DIR:TAG`, and `after` words follow.
+pub fn split(words: &[OsString], after: usize) -> anyhow::Result<(Reference, &[OsString])> {
+    let count = words.len().saturating_sub(after);
+    match (words, count) {
+        ([layout, tag, rest @ ..], 2) => Ok((Reference::from_parts(layout, tag)?, rest)),
+        ([image, rest @ ..], 1) => Ok((Reference::parse(image)?, rest)),
+        _ => bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG"),
+    }
+}
+
+/// Splits words into an image and paths inside it, however many.
+pub fn split_paths(words: &[OsString]) -> anyhow::Result<(Reference, &[OsString])> {
+    let [image, rest @ ..] = words else { bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG") };
+    let reference = Reference::parse(image)?;
+    match rest {
+        [tag, paths @ ..] if reference.selector == Selector::Only && !is_path(tag) => {
+            Ok((Reference::from_parts(image, tag)?, paths))
+        }
+        paths => Ok((reference, paths)),
+    }
+}
+
+fn is_path(word: &OsStr) -> bool {
+    word.as_encoded_bytes().starts_with(b"/")
+}
+
+/// An image whose layers are open.
+pub struct Opened {
+    /// Its layout.
+    pub layout: Layout,
+    /// Manifest and config.
+    pub image: Image,
+    /// The merged tree.
+    pub stack: Arc<Stack>,
+}
+
+/// Finds an image and opens its layers, every one checked against the
+/// manifest: by the digest of its superblock where the manifest has it, else
+/// by reading all of it.
+pub fn open(
+    reference: &Reference,
+    platform: &PlatformRequest,
+    options: &StackOptions,
+) -> anyhow::Result<Opened> {
+    let layout = Layout::open(&reference.layout)?;
+    let (image, files) = layout.resolve_and_open(&reference.selector, platform)?;
+    let mut layers = Vec::new();
+    for (layer, file) in image.layers.iter().zip(files) {
+        if layer.kind != LayerKind::Microfs {
+            bail!(
+                "layer {} has media type {}: not a microfs layer",
+                layer.descriptor.digest,
+                layer.descriptor.media_type
+            );
+        }
+        verify(&layout, layer, &file)?;
+        layers.push(LayerSource { sha256: sha256_of(layer), source: Box::new(file) });
+    }
+    let stack = Stack::open(layers, options)
+        .with_context(|| format!("cannot open image {}", reference_text(reference)))?;
+    Ok(Opened { layout, image, stack: Arc::new(stack) })
+}
+
+fn verify(layout: &Layout, layer: &ImageLayer, file: &File) -> anyhow::Result<()> {
+    let Some(expected) = layer.descriptor.annotation(SUPERBLOCK_DIGEST) else {
+        return Ok(layout.verify_blob(&layer.descriptor)?);
+    };
+    let mut superblock = [0; 4096];
+    let at = layer.descriptor.size.checked_sub(4096);
+    let found = at.map(|at| ReadAt::read_exact_at(file, at, &mut superblock));
+    let digest = verified::sha256(&superblock)?.to_string();
+    match found {
+        Some(Ok(())) if digest == expected => Ok(()),
+        Some(Err(error)) => Err(error).context(format!("cannot read layer {}", layer.descriptor.digest)),
+        _ => bail!(
+            "layer {} is damaged: its superblock has not the digest that the manifest records",
+            layer.descriptor.digest
+        ),
+    }
+}
+
+fn sha256_of(layer: &ImageLayer) -> Option<[u8; 32]> {
+    let digest = layer.descriptor.digest.to_string();
+    let hex = digest.strip_prefix("sha256:")?;
+    let mut bytes = [0; 32];
+    for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// `OCI-DIR:TAG` as a user would write it.
+pub fn reference_text(reference: &Reference) -> String {
+    match &reference.selector {
+        Selector::Only => reference.layout.display().to_string(),
+        Selector::Tag(tag) => format!("{}:{tag}", reference.layout.display()),
+        Selector::Digest(digest) => format!("{}@{digest}", reference.layout.display()),
+    }
+}

@@ -1,0 +1,280 @@
+//! `microfs build`
+
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use microfs::build::{Built, write_directory};
+use microfs::compress::Compression;
+use microfs::scan::{
+    ExcludeSet, MtimePolicy, ObjectId, OnError, OwnerPolicy, Scan, ScanOptions, SkipReason,
+    Skipped, XattrFilter,
+};
+use microfs::writer::{Options, Summary};
+use microfs_oci::media_type::{self, SUPERBLOCK_DIGEST, TAIL_LENGTH};
+use microfs_oci::store::BlobWriter;
+use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, verified};
+use serde::Serialize;
+
+use crate::exit::Outcome;
+use crate::options::{self, ConfigArgs, ThreadArgs};
+use crate::output;
+use crate::progress::Bar;
+
+/// Build a directory into an image
+///
+/// The layout is created when it is not there. Two builds of the same tree with
+/// the same options give the same image, byte for byte.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// Directory to build
+    rootfs: PathBuf,
+    /// OCI-DIR TAG or OCI-DIR:TAG
+    #[arg(required = true, num_args = 1..=2, value_name = "OCI-DIR[:TAG]")]
+    image: Vec<OsString>,
+    /// Bytes of content that are compressed together: a power of two, 512 to 1M
+    #[arg(long, short, value_name = "SIZE", default_value = "128K", value_parser = options::block_log)]
+    block_size: u8,
+    /// none, zstd or zstd:LEVEL (1 to 22)
+    #[arg(long, short, value_name = "CODEC", default_value = "zstd:9", value_parser = options::compression)]
+    compression: Compression,
+    #[command(flatten)]
+    threads: ThreadArgs,
+    /// Leave out what matches a .gitignore-style pattern; repeatable
+    #[arg(long, short, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// Read such patterns from a file, one a line
+    #[arg(long, value_name = "FILE")]
+    exclude_from: Vec<PathBuf>,
+    /// Give everything this modification time, in seconds since 1970
+    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, conflicts_with = "clamp_mtime", allow_hyphen_values = true)]
+    mtime: Option<i64>,
+    /// Let no modification time be later than this
+    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, env = "SOURCE_DATE_EPOCH", allow_hyphen_values = true)]
+    clamp_mtime: Option<i64>,
+    /// Give everything this owner
+    #[arg(long, value_name = "UID:GID", value_parser = options::owner, conflicts_with = "all_root")]
+    owner: Option<(Option<u32>, Option<u32>)>,
+    /// Give everything to root: --owner 0:0
+    #[arg(long)]
+    all_root: bool,
+    /// Store extended attributes (the default)
+    #[arg(long, overrides_with = "no_xattrs")]
+    xattrs: bool,
+    /// Store no extended attributes
+    #[arg(long, overrides_with = "xattrs")]
+    no_xattrs: bool,
+    /// Store no extended attribute whose name starts so; repeatable
+    #[arg(long, value_name = "PREFIX")]
+    exclude_xattr: Vec<String>,
+    /// Do not go into directories of other filesystems
+    #[arg(long, short = 'x')]
+    one_file_system: bool,
+    /// What to do about a file that cannot be read, or changes meanwhile
+    #[arg(long, value_enum, default_value_t = OnErrorArg::Fail)]
+    on_error: OnErrorArg,
+    /// Store equal content once for each file
+    #[arg(long)]
+    no_dedup: bool,
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OnErrorArg {
+    /// Stop, with nothing tagged
+    Fail,
+    /// Leave it out and say so
+    Skip,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    layout: String,
+    tag: String,
+    manifest: String,
+    layer: String,
+    layer_bytes: u64,
+    inodes: u64,
+    content_bytes: u64,
+    hole_bytes: u64,
+    stored_content_bytes: u64,
+    stored_metadata_bytes: u64,
+    deduplicated_bytes: u64,
+    skipped: Vec<SkippedReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct SkippedReport {
+    path: String,
+    reason: String,
+}
+
+/// Builds an image and tags it.
+pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
+    let reference = match args.image.as_slice() {
+        [layout, tag] => Reference::from_parts(layout, tag)?,
+        [image] => Reference::parse_new(image)?,
+        _ => bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG"),
+    };
+    let tag = reference.tag_to_write()?;
+    let config = args.config.options()?;
+    let mut scan = scan_options(args)?;
+    check_root(&args.rootfs)?;
+
+    let layout = Layout::create_or_open(&reference.layout)?;
+    let session = layout.begin()?;
+    // A build must never contain the store that it writes.
+    scan.exclude_ids.push(object_id(layout.path())?);
+    let quiet = args.quiet || args.json;
+    let counting = Bar::counting("scanning", quiet);
+    scan.progress = Some(Arc::new(counting.clone()));
+    let scanned = Scan::run(&args.rootfs, &scan);
+    counting.finish();
+    let scanned = scanned?;
+
+    let bar = Bar::bytes("building", scanned.statistics.allocated_bytes, quiet);
+    let writer_options = Options {
+        block_log: args.block_size,
+        compression: args.compression,
+        dedup: !args.no_dedup,
+        ..Options::default()
+    };
+    let pool = args.threads.pool()?;
+    let progress = Arc::new(bar.clone());
+    let blob = session.blob()?;
+    let built = write_directory(blob, scanned, scan.on_error, writer_options, pool, progress);
+    bar.finish();
+    let Built { sink, summary, skipped } = built?;
+    let layer = commit_layer(sink, &summary)?;
+    let digest = layer.descriptor.digest.to_string();
+    let spec = ImageSpec {
+        layers: vec![layer],
+        options: config,
+        platform: Some(args.config.platform().unwrap_or_else(Platform::host)),
+        created: args.config.created(args.clamp_mtime),
+        ..ImageSpec::default()
+    };
+    let image = session.assemble(&spec)?;
+    session.publish(tag, &image.manifest)?;
+
+    let report = Report {
+        layout: layout.path().display().to_string(),
+        tag: tag.to_owned(),
+        manifest: image.manifest.digest.to_string(),
+        layer: digest,
+        layer_bytes: summary.superblock.blob_length,
+        inodes: summary.superblock.inode_count(),
+        content_bytes: summary.superblock.totals.data_bytes.get(),
+        hole_bytes: summary.superblock.totals.hole_bytes.get(),
+        stored_content_bytes: summary.superblock.totals.content_stored.get(),
+        stored_metadata_bytes: summary.superblock.totals.metadata_stored.get(),
+        deduplicated_bytes: summary.dedup.bytes,
+        skipped: skipped.iter().map(skipped_report).collect(),
+    };
+    print(args, &report, &skipped)?;
+    Ok(Outcome::Done)
+}
+
+/// Makes a finished blob durable and describes it as a layer.
+pub fn commit_layer(blob: BlobWriter, summary: &Summary) -> anyhow::Result<NewLayer> {
+    let blob = blob.commit()?;
+    let superblock = verified::sha256(&summary.superblock_bytes)?;
+    let tail = summary.superblock.tail_length();
+    Ok(NewLayer::opaque(media_type::microfs_layer(), blob)
+        .annotate(SUPERBLOCK_DIGEST, superblock.to_string())
+        .annotate(TAIL_LENGTH, tail.to_string()))
+}
+
+fn scan_options(args: &BuildArgs) -> anyhow::Result<ScanOptions> {
+    let mut patterns = args.exclude.clone();
+    for file in &args.exclude_from {
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read patterns from {}", file.display()))?;
+        patterns.extend(text.lines().map(str::to_owned));
+    }
+    let (uid, gid) = args.owner.unwrap_or((None, None));
+    let owner = if args.all_root { OwnerPolicy::ALL_ROOT } else { OwnerPolicy { uid, gid } };
+    let mtime = match (args.mtime, args.clamp_mtime) {
+        (Some(all), _) => MtimePolicy::Set(all),
+        (None, Some(latest)) => MtimePolicy::Clamp(latest),
+        (None, None) => MtimePolicy::Keep,
+    };
+    let exclude = args.exclude_xattr.iter().map(|prefix| prefix.clone().into_bytes());
+    let xattrs = XattrFilter { include: !args.no_xattrs, exclude: exclude.collect() };
+    Ok(ScanOptions {
+        xattrs,
+        mtime,
+        owner,
+        one_file_system: args.one_file_system,
+        exclude: ExcludeSet::new(&patterns)?,
+        on_error: match args.on_error {
+            OnErrorArg::Fail => OnError::Fail,
+            OnErrorArg::Skip => OnError::Skip,
+        },
+        ..ScanOptions::default()
+    })
+}
+
+/// Refuses a root that cannot be built before anything is created.
+fn check_root(rootfs: &Path) -> anyhow::Result<()> {
+    let metadata = std::fs::metadata(rootfs)
+        .with_context(|| format!("cannot build {}", rootfs.display()))?;
+    if !metadata.is_dir() {
+        bail!("cannot build {}: not a directory", rootfs.display());
+    }
+    Ok(())
+}
+
+fn object_id(path: &Path) -> anyhow::Result<ObjectId> {
+    let metadata =
+        std::fs::metadata(path).with_context(|| format!("cannot examine {}", path.display()))?;
+    Ok(ObjectId { device: metadata.dev(), inode: metadata.ino() })
+}
+
+fn reason(skipped: &Skipped) -> String {
+    match &skipped.reason {
+        SkipReason::Output => "it is the store that is being written".to_owned(),
+        SkipReason::OtherFilesystem => "it is on another filesystem".to_owned(),
+        SkipReason::Failed(error) => {
+            let error = anyhow::Error::msg(error.to_string());
+            format!("{error}")
+        }
+    }
+}
+
+fn skipped_report(skipped: &Skipped) -> SkippedReport {
+    SkippedReport { path: output::printable(&skipped.path), reason: reason(skipped) }
+}
+
+fn print(args: &BuildArgs, report: &Report, skipped: &[Skipped]) -> anyhow::Result<()> {
+    if args.json {
+        return output::json(report);
+    }
+    for skipped in skipped {
+        let path = output::printable(&skipped.path);
+        eprintln!("microfs: left out {path:?}: {}", reason(skipped));
+    }
+    if !args.quiet {
+        println!(
+            "{}:{}\n  {}\n  {} inodes, {} of content in {} ({} deduplicated)",
+            report.layout,
+            report.tag,
+            report.manifest,
+            report.inodes,
+            output::human(report.content_bytes),
+            output::human(report.layer_bytes),
+            output::human(report.deduplicated_bytes),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,17 @@
+//! One file for each verb: arguments in, library calls, text out.
+
+pub mod build;
+pub mod cat;
+pub mod check;
+pub mod diff;
+pub mod docs;
+pub mod dump;
+pub mod extract;
+pub mod gc;
+pub mod images;
+pub mod inspect;
+pub mod ls;
+pub mod mount;
+mod path;
+pub mod tag;
+pub mod umount;

@@ -1,0 +1,130 @@
+//! `microfs mount`, and the same as a helper of mount(8).
+
+use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use microfs::stack::StackOptions;
+use microfs_fuse::ready::ReadyNotifier;
+use microfs_fuse::{Capability, HelperCall, Log, MountOptions, Origin, background, mount};
+use microfs_oci::{PlatformRequest, Reference};
+
+use crate::exit::Outcome;
+use crate::image;
+use crate::options::PlatformArgs;
+
+/// Mount an image
+///
+/// Without -f the command returns when the mount answers, and a process in the
+/// background serves it.
+#[derive(Debug, Args)]
+pub struct MountArgs {
+    /// OCI-DIR TAG or OCI-DIR:TAG, then the directory to mount on
+    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "DIRECTORY"])]
+    words: Vec<OsString>,
+    /// Stay in the foreground
+    #[arg(long, short)]
+    foreground: bool,
+    /// Mount options as mount(8) knows them, separated by commas
+    #[arg(short, value_name = "OPTIONS")]
+    options: Vec<OsString>,
+    /// Write one byte to this FIFO: s when the mount answers, f on failure
+    #[arg(long, short, value_name = "FIFO")]
+    init_pipe: Option<PathBuf>,
+    /// Write the same byte to this inherited file descriptor
+    #[arg(long, value_name = "N")]
+    ready_fd: Option<i32>,
+    /// Threads that answer requests [default: one for each core, at most 8]
+    #[arg(long, short = 'j', value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// MiB of decoded blocks to keep
+    #[arg(long, value_name = "MIB", default_value_t = 64)]
+    cache_mb: u32,
+    /// Mount over a microfs mount that is already there
+    #[arg(long)]
+    over: bool,
+    /// Do without a kernel feature, as on an older kernel; repeatable
+    #[arg(long, value_name = "FEATURE", hide = true)]
+    mask: Vec<Capability>,
+    #[command(flatten)]
+    platform: PlatformArgs,
+}
+
+/// Mounts, and in the foreground or in the background process serves.
+pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
+    let notifier = || {
+        let parent = background::enter().context("cannot go into the background")?;
+        Ok::<_, anyhow::Error>(ReadyNotifier::new(parent, args.init_pipe.as_deref(), args.ready_fd)?)
+    };
+    if !args.foreground && !background::is_copy() {
+        background::spawn(std::env::args_os())?;
+        return Ok(Outcome::Done);
+    }
+    // Made first: dropped on any failure, it tells whoever waits.
+    let notifier = notifier()?;
+    let (reference, rest) = image::split(&args.words, 1)?;
+    let [directory] = rest else { bail!("a directory to mount on is missing") };
+    let mut options = MountOptions {
+        threads: args.threads,
+        over: args.over,
+        ..MountOptions::default()
+    };
+    for list in &args.options {
+        options.apply(list, Origin::CommandLine)?;
+    }
+    for capability in &args.mask {
+        options.masked.insert(*capability);
+    }
+    let stack = StackOptions { cache_bytes: u64::from(args.cache_mb) << 20, ..StackOptions::default() };
+    serve(&reference, &args.platform.request(), &stack, Path::new(directory), options, notifier)
+}
+
+fn serve(
+    reference: &Reference,
+    platform: &PlatformRequest,
+    stack: &StackOptions,
+    directory: &Path,
+    mut options: MountOptions,
+    notifier: ReadyNotifier,
+) -> anyhow::Result<Outcome> {
+    let opened = image::open(reference, platform, stack)?;
+    if options.fs_name.is_none() {
+        options.fs_name = Some(image::reference_text(reference).into());
+    }
+    options.log = Log::stderr();
+    let mounted = mount(opened.stack, directory, &options)?;
+    notifier.ready()?;
+    mounted.wait()?;
+    Ok(Outcome::Done)
+}
+
+/// When the program was called as `mount.microfs` or `mount.fuse.microfs`:
+/// does what mount(8) asks for.
+pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or_default();
+    if name.as_bytes() != b"mount.microfs" && name.as_bytes() != b"mount.fuse.microfs" {
+        return Ok(None);
+    }
+    let call = HelperCall::parse(arguments)?;
+    let reference = Reference::parse(&call.source)?;
+    if call.fake {
+        return Ok(Some(Outcome::Done));
+    }
+    if !background::is_copy() {
+        if call.verbose {
+            let source = Path::new(OsStr::from_bytes(call.source.as_bytes())).display();
+            println!("microfs: mounting {source} on {}", call.target.display());
+        }
+        background::spawn(std::env::args_os())?;
+        return Ok(Some(Outcome::Done));
+    }
+    let parent = background::enter().context("cannot go into the background")?;
+    let notifier = ReadyNotifier::new(parent, None, None)?;
+    let stack = StackOptions::default();
+    serve(&reference, &PlatformRequest::Host, &stack, &call.target, call.options, notifier).map(Some)
+}

@@ -1,0 +1,39 @@
+//! Mounts a microfs layer stack through FUSE.
+//!
+//! [`mount`] attaches a [`microfs::stack::Stack`] to a directory and serves it
+//! until it is unmounted; [`unmount`] takes such a mount down from outside.
+//! [`background`] and [`ready`] turn the serving process into a daemon that
+//! reports only when the mount answers. The crate knows no OCI layout and no
+//! byte of the format: requests are decoded, handed to the stack and answered.
+
+pub use crate::capability::{Capability, CapabilitySet, UnknownCapability};
+pub use crate::error::{MountError, UnmountError};
+pub use crate::helper::{HelperCall, HelperError};
+pub use crate::log::Log;
+pub use crate::options::{Access, MountOptions, OptionError, Origin, SUBTYPE};
+pub use crate::session::{End, Mounted, mount};
+pub use crate::statistics::{Request, Statistics};
+pub use crate::unmount::{Unmount, unmount};
+
+pub mod background;
+pub mod ready;
+
+mod attach;
+mod attr;
+mod capability;
+mod detach;
+mod errno;
+mod error;
+mod fs;
+mod fusermount;
+mod helper;
+mod log;
+mod mount_point;
+mod mountinfo;
+mod options;
+mod reply_dir;
+mod session;
+mod signals;
+mod statistics;
+mod unmount;
+mod xattr;

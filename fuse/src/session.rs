@@ -1,0 +1,241 @@
+//! A mount from its making to its end.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use fuser::{Session, SessionACL};
+use microfs::stack::{NodeNum, Stack};
+
+use crate::attach::{Attached, attach, device_opens};
+use crate::detach::detach;
+use crate::error::{MountError, UnmountError};
+use crate::fs::Adapter;
+use crate::log::Log;
+use crate::mount_point;
+use crate::mountinfo::{self, Device, MountEntry};
+use crate::options::MountOptions;
+use crate::signals::Watcher;
+use crate::statistics::Statistics;
+
+/// Most threads that are started without being asked for.
+const THREADS_MAX: usize = 8;
+/// From this number of threads on, each has its own queue in the kernel.
+const THREADS_WITH_OWN_QUEUE: usize = 5;
+/// How long the reason may take to arrive when a mount does not answer.
+const REASON: Duration = Duration::from_secs(1);
+
+/// What a mount's owner waits for.
+pub(crate) enum Event {
+    /// The process is asked to end.
+    Signal,
+    /// Serving has ended: the mount is gone, or the connection broke.
+    Ended(io::Result<()>),
+}
+
+/// How a mount came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It was unmounted, from here or from outside, and nobody uses it any more.
+    Unmounted,
+    /// A second signal came while it was still in use; users get ENOTCONN once
+    /// the process has ended.
+    Abandoned,
+}
+
+/// A mount that answers. Dropping it takes the mount down, lazily if it is in use.
+#[derive(Debug)]
+pub struct Mounted {
+    mount_point: PathBuf,
+    device: Device,
+    statistics: Arc<Statistics>,
+    log: Log,
+    events: Receiver<Event>,
+    is_live: bool,
+    /// Held for what they do when dropped.
+    _watcher: Option<Watcher>,
+    _keeper: Option<UnixStream>,
+}
+
+/// Mounts a stack on a directory and serves it in threads of its own. When this
+/// returns, the root has been read through the mount.
+///
+/// With [`MountOptions::signals`] the signals that came in meanwhile and later
+/// are acted upon by [`Mounted::wait`].
+///
+/// # Errors
+/// [`MountError`]; nothing is left mounted then.
+pub fn mount(
+    stack: Arc<Stack>,
+    mount_point: &Path,
+    options: &MountOptions,
+) -> Result<Mounted, MountError> {
+    let path = mount_point::check(mount_point, options.over)?;
+    let root = stack.attr(NodeNum::ROOT)?;
+    let (sender, events) = channel();
+    let watcher = options.signals.then(|| Watcher::start(sender.clone())).transpose();
+    let watcher = watcher.map_err(MountError::Start)?;
+    let Attached { device, keeper } = attach(&path, root.permissions, options)?;
+    let statistics = Arc::new(Statistics::default());
+    let log = options.log.clone();
+    let adapter = Adapter::new(stack, Arc::clone(&statistics), log.clone(), options.masked);
+    // The kernel and fusermount3 decide who may use the mount, so fuser must not.
+    let started = Session::from_fd(adapter, device, SessionACL::All, configuration(options))
+        .map_err(MountError::Handshake)
+        .and_then(|session| serve(session, sender).map_err(MountError::Start));
+    let found = started.and_then(|()| first_look(&path, &events));
+    let device = found.inspect_err(|_| {
+        // Best effort: the error that brought us here is the one to report.
+        let _ = detach(&path, true);
+    })?;
+    if let Some(kib) = options.read_ahead_kib {
+        raise_read_ahead(device, kib);
+    }
+    Ok(Mounted {
+        mount_point: path,
+        device,
+        statistics,
+        log,
+        events,
+        is_live: true,
+        _watcher: watcher,
+        _keeper: keeper,
+    })
+}
+
+fn configuration(options: &MountOptions) -> fuser::Config {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = options.threads.map_or(cores.min(THREADS_MAX), NonZeroUsize::get);
+    let mut config = fuser::Config::default();
+    config.n_threads = Some(threads);
+    config.clone_fd = threads >= THREADS_WITH_OWN_QUEUE && device_opens();
+    config
+}
+
+fn serve(session: Session<Adapter>, events: Sender<Event>) -> io::Result<()> {
+    std::thread::Builder::new().name("microfs-serve".into()).spawn(move || {
+        // The receiver is gone only when nobody waits any more.
+        let _ = events.send(Event::Ended(session.run()));
+    })?;
+    Ok(())
+}
+
+/// Reads the root through the mount: it answers, and the kernel has the
+/// root's true owner and permissions before anyone makes an overlay of it.
+fn first_look(path: &Path, events: &Receiver<Event>) -> Result<Device, MountError> {
+    match rustix::fs::stat(path) {
+        Ok(root) => Ok((rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev))),
+        Err(errno) => match events.recv_timeout(REASON) {
+            Ok(Event::Ended(Err(reason))) => Err(MountError::Serve(reason)),
+            _ => Err(MountError::NotAnswering { path: path.to_owned(), source: errno.into() }),
+        },
+    }
+}
+
+/// Sets the read-ahead of this mount alone. Only root may; for others, and
+/// where /sys is read-only, the kernel's own value stays.
+fn raise_read_ahead((major, minor): Device, kib: u32) {
+    let set = move || {
+        let file = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+        let _ = std::fs::write(file, kib.to_string());
+    };
+    // In a thread of its own: no mount waits for sysfs. Failing to start it costs speed only.
+    let _ = std::thread::Builder::new().name("microfs-bdi".into()).spawn(set);
+}
+
+impl Mounted {
+    /// Where it is mounted, absolute and resolved.
+    #[must_use]
+    pub fn mount_point(&self) -> &Path {
+        &self.mount_point
+    }
+
+    /// Its counters, which stay readable when it has ended.
+    #[must_use]
+    pub fn statistics(&self) -> Arc<Statistics> {
+        Arc::clone(&self.statistics)
+    }
+
+    /// Serves until the mount is gone. The first signal unmounts, lazily when
+    /// the mount is in use: this then returns when its last user is gone. A
+    /// second one returns at once.
+    ///
+    /// # Errors
+    /// [`MountError::Serve`] when the connection to the kernel broke; the mount is gone then.
+    pub fn wait(mut self) -> Result<End, MountError> {
+        let mut is_ending = false;
+        loop {
+            match self.events.recv() {
+                Ok(Event::Signal) if is_ending => {
+                    self.is_live = false;
+                    return Ok(End::Abandoned);
+                }
+                Ok(Event::Signal) => {
+                    is_ending = true;
+                    if let Err(error) = self.take_down() {
+                        self.log.line(&format!("{error}; signal again to end at once"));
+                    }
+                }
+                Ok(Event::Ended(Ok(()))) | Err(_) => {
+                    self.is_live = false;
+                    return Ok(End::Unmounted);
+                }
+                // Dropping takes away what may be left of the mount.
+                Ok(Event::Ended(Err(error))) => return Err(MountError::Serve(error)),
+            }
+        }
+    }
+
+    /// Unmounts, lazily when the mount is in use.
+    ///
+    /// # Errors
+    /// [`UnmountError`]; the mount then stays until the process ends.
+    pub fn unmount(mut self) -> Result<(), UnmountError> {
+        self.is_live = false;
+        self.take_down()
+    }
+
+    fn take_down(&self) -> Result<(), UnmountError> {
+        let mounts = mountinfo::read()
+            .map_err(|source| UnmountError::Path { path: self.mount_point.clone(), source })?;
+        let Some(path) = self.place(&mounts)? else {
+            self.log.line("unmounted already, but still in use; ending with the last user");
+            return Ok(());
+        };
+        match detach(path, false) {
+            Err(UnmountError::Busy { .. }) => {
+                detach(path, true)?;
+                let path = path.display();
+                self.log.line(&format!("{path} was in use: detached, ending with the last user"));
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Where the mount can be taken down: where it was made or, if it was
+    /// moved, where it is now; never a place at which something else is on top.
+    fn place<'a>(&self, mounts: &'a [MountEntry]) -> Result<Option<&'a Path>, UnmountError> {
+        let ours = |mount: &&MountEntry| mount.device == self.device;
+        let home = mounts.iter().filter(ours).find(|mount| mount.mount_point == self.mount_point);
+        let Some(mount) = home.or_else(|| mounts.iter().find(ours)) else { return Ok(None) };
+        match mountinfo::top_at(mounts, &mount.mount_point) {
+            Some(top) if top.device == self.device => Ok(Some(&mount.mount_point)),
+            _ => Err(UnmountError::Covered { path: mount.mount_point.clone() }),
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if self.is_live {
+            if let Err(error) = self.take_down() {
+                self.log.line(&error.to_string());
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Leases: what a running builder relies on is not garbage.
+//!
+//! # The rule
+//!
+//! [`crate::gc`] keeps a blob when an image refers to it **or** when the lease
+//! of a live session lists it. A session appends a digest to its lease *before*
+//! the blob gets its final name, and drops the lease only after the tag is
+//! written. Putting a blob in place holds the layout's lock shared; gc holds it
+//! alone from reading the leases to the last removal. So gc sees either the
+//! lease or the tag, never neither.
+//!
+//! A session is live while its lease file is flocked. The lock dies with the
+//! process, so a killed builder blocks nothing: the next gc removes what it
+//! left. Other tools do not take part; where they write into the same layout,
+//! [`crate::GcOptions::keep_newer_than`] protects what they stored recently.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use oci_spec::image::Digest;
+
+use crate::descriptor::Descriptor;
+use crate::dir::{self, Dir};
+use crate::error::OciError;
+use crate::layout::{Layout, PRIVATE};
+use crate::lock::{Lock, Mode};
+use crate::media_type::NodeKind;
+use crate::reference::check_tag;
+use crate::store::{self, Blob, BlobWriter};
+
+pub(crate) const SESSIONS: &str = "sessions";
+pub(crate) const LEASE: &str = "lease";
+
+/// A builder at work on a layout. Clones share one lease, which ends when the
+/// last of them is dropped, [`BlobWriter`]s included.
+#[derive(Clone, Debug)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    layout: Layout,
+    sessions: Dir,
+    dir: Dir,
+    name: String,
+    lease: File,
+    next: AtomicU64,
+    _live: Lock,
+}
+
+impl Session {
+    pub(crate) fn begin(layout: &Layout) -> Result<Self, OciError> {
+        // Shared: gc must not find the lease between its creation and its lock.
+        let _lock = layout.lock(Mode::Shared)?;
+        let sessions = layout.root().make_dir(PRIVATE)?.make_dir(SESSIONS)?;
+        let process = std::process::id();
+        let mut number = 0_u64;
+        let name = loop {
+            let name = format!("{process}-{number}");
+            if sessions.create_dir(&name)? {
+                break name;
+            }
+            number = number.saturating_add(1);
+        };
+        let dir = sessions.make_dir(&name)?;
+        let path = dir.path().join(LEASE);
+        let lease = dir.make_file(LEASE)?;
+        let handle = lease.try_clone().map_err(OciError::io("open", &path))?;
+        let live = Lock::wait(handle, &path, Mode::Exclusive)?;
+        let inner = Inner {
+            layout: layout.clone(),
+            sessions,
+            dir,
+            name,
+            lease,
+            next: AtomicU64::new(0),
+            _live: live,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The layout this session works on.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.inner.layout
+    }
+
+    /// Starts a new blob.
+    ///
+    /// # Errors
+    /// [`OciError::Io`].
+    pub fn blob(&self) -> Result<BlobWriter, OciError> {
+        let number = self.inner.next.fetch_add(1, Ordering::Relaxed);
+        BlobWriter::create(self.clone(), format!("{number}.tmp"))
+    }
+
+    /// Stores bytes that are at hand as a blob.
+    ///
+    /// # Errors
+    /// [`OciError::Io`].
+    pub fn put(&self, bytes: &[u8]) -> Result<Blob, OciError> {
+        let mut writer = self.blob()?;
+        writer.write_all(bytes).map_err(OciError::io("write", writer.path()))?;
+        writer.commit()
+    }
+
+    /// Relies on a blob that is in the layout already: from here to the end of
+    /// the session gc keeps it. `false` when it is not there, or has another
+    /// size, and so has to be made. The content is not read.
+    ///
+    /// # Errors
+    /// [`OciError::Io`], [`OciError::WrongType`].
+    pub fn reuse(&self, digest: &Digest, size: u64) -> Result<bool, OciError> {
+        let _lock = self.inner.layout.lock(Mode::Shared)?;
+        self.add_to_lease(digest)?;
+        let file = match self.inner.layout.open_blob(digest, size) {
+            Ok(file) => file,
+            Err(OciError::BlobMissing { .. } | OciError::BlobSize { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        // Whoever stored it may not have made it durable; a tag soon relies on it.
+        let path = store::blob_path(self.inner.layout.path(), digest);
+        dir::sync_file(&file, &path)?;
+        if let Some(dir) = store::blob_dir(self.inner.layout.root(), digest)? {
+            dir.sync()?;
+        }
+        Ok(true)
+    }
+
+    /// Gives a manifest (or an index) of this layout a tag, instead of whatever
+    /// had it.
+    ///
+    /// All blobs that the document names directly must be present with the
+    /// right size, which is checked under the lock; the tag appears
+    /// atomically, after they are durable.
+    ///
+    /// # Errors
+    /// [`OciError::InvalidTag`], [`OciError::NotAnImage`] when the media type
+    /// is another one, [`OciError::BlobMissing`], [`OciError::BlobSize`], [`OciError::TooLarge`] when `index.json` would
+    /// become too large to read, [`OciError::Io`].
+    pub fn publish(&self, tag: &str, manifest: &Descriptor) -> Result<(), OciError> {
+        check_tag(tag)?;
+        if !matches!(
+            NodeKind::of(manifest.media_type.as_ref()),
+            NodeKind::Manifest | NodeKind::Index
+        ) {
+            return Err(OciError::NotAnImage {
+                digest: manifest.digest.clone(),
+                media_type: manifest.media_type.to_string(),
+            });
+        }
+        let layout = &self.inner.layout;
+        layout.edit_index(|index| {
+            for descriptor in crate::image::references(layout, manifest)? {
+                layout.open_blob(&descriptor.digest, descriptor.size)?;
+            }
+            index.put(tag, manifest)
+        })
+    }
+
+    /// Puts a finished temporary file in place of its blob.
+    pub(crate) fn place(&self, temporary: &str, digest: &Digest) -> Result<(), OciError> {
+        let layout = &self.inner.layout;
+        let lock = layout.lock(Mode::Shared)?;
+        self.add_to_lease(digest)?;
+        let dir = store::make_blob_dir(layout.root(), digest)?;
+        self.inner.dir.rename(temporary, &dir, digest.digest())?;
+        drop(lock);
+        dir.sync()
+    }
+
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.inner.dir
+    }
+
+    /// One line a digest. A single append, so threads do not mix their lines.
+    fn add_to_lease(&self, digest: &Digest) -> Result<(), OciError> {
+        let line = format!("{digest}\n");
+        let written = (&self.inner.lease).write_all(line.as_bytes());
+        written.map_err(OciError::io("write", self.lease_path()))
+    }
+
+    fn lease_path(&self) -> PathBuf {
+        self.inner.dir.path().join(LEASE)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // What cannot be removed here is removed by the next gc.
+        let _ = self.dir.unlink(OsStr::new(LEASE));
+        let _ = self.sessions.remove_dir(OsStr::new(&self.name));
+    }
+}

@@ -1,0 +1,135 @@
+//! How images are named.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use microfs_oci::reference::TagRule;
+use microfs_oci::{Layout, OciError, Reference, Selector, check_tag};
+
+fn tag(text: &str) -> Selector {
+    Selector::Tag(text.into())
+}
+
+fn digest() -> String {
+    format!("sha256:{}", "ab".repeat(32))
+}
+
+#[test]
+fn splits_at_the_longest_prefix_that_is_a_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["a", "a:b", "x@y"] {
+        Layout::create_or_open(dir.path().join(name)).unwrap();
+    }
+    let digest = digest();
+    let by_digest = Selector::Digest(microfs_oci::verified::parse_digest(&digest).unwrap());
+    for (text, layout, selector) in [
+        ("a", "a", Selector::Only),
+        ("a:", "a", Selector::Only),
+        ("a:t", "a", tag("t")),
+        ("a:b", "a:b", Selector::Only),
+        ("a:b:", "a:b", Selector::Only),
+        ("a:b:t", "a:b", tag("t")),
+        ("a:c:t", "a", tag("c:t")),
+        ("a:docker.io/library/x:v1", "a", tag("docker.io/library/x:v1")),
+        ("a:n@v", "a", tag("n@v")),
+        ("x@y", "x@y", Selector::Only),
+        ("x@y:t", "x@y", tag("t")),
+        (&format!("a@{digest}"), "a", by_digest.clone()),
+        (&format!("a:b@{digest}"), "a:b", by_digest.clone()),
+        (&format!("x@y@{digest}"), "x@y", by_digest.clone()),
+    ] {
+        let full = dir.path().join(text);
+        let parsed = Reference::parse(full.as_os_str()).unwrap();
+        assert_eq!(
+            parsed,
+            Reference { layout: dir.path().join(layout), selector: selector.clone() },
+            "{text}"
+        );
+        assert_eq!(Reference::parse_new(full.as_os_str()).unwrap(), parsed, "{text}");
+    }
+}
+
+#[test]
+fn names_the_folder_that_is_no_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("plain")).unwrap();
+    for (text, meant) in
+        [("plain", "plain"), ("plain:t", "plain"), ("none:a:b", "none"), ("none", "none")]
+    {
+        // A missing folder is named up to its first colon.
+        let error = Reference::parse(dir.path().join(text).as_os_str()).unwrap_err();
+        let OciError::NotALayout { path } = error else { unreachable!("{error}") };
+        assert_eq!(path, dir.path().join(meant), "{text}");
+    }
+    assert!(matches!(Reference::parse(OsStr::new("")), Err(OciError::InvalidReference { .. })));
+}
+
+#[test]
+fn a_new_layout_ends_at_the_first_colon() {
+    for (text, layout, selector) in [
+        ("/nowhere/n:a:b", "/nowhere/n", tag("a:b")),
+        ("/nowhere/n", "/nowhere/n", Selector::Only),
+        ("/nowhere/n:", "/nowhere/n", Selector::Only),
+        ("/nowhere/n:x/y:z", "/nowhere/n", tag("x/y:z")),
+    ] {
+        let parsed = Reference::parse_new(OsStr::new(text)).unwrap();
+        assert_eq!((parsed.layout.as_path(), parsed.selector), (Path::new(layout), selector));
+    }
+    for text in ["", ":t"] {
+        let error = Reference::parse_new(OsStr::new(text)).unwrap_err();
+        assert!(matches!(error, OciError::InvalidReference { .. }), "{text}");
+    }
+}
+
+#[test]
+fn two_arguments_are_taken_as_they_are() {
+    let parts =
+        |layout: &str, name: &str| Reference::from_parts(OsStr::new(layout), OsStr::new(name));
+    assert_eq!(parts("a:b", "t").unwrap(), Reference { layout: "a:b".into(), selector: tag("t") });
+    assert_eq!(parts("a", "").unwrap().selector, Selector::Only);
+    assert!(matches!(parts("a", &format!("@{}", digest())).unwrap().selector, Selector::Digest(_)));
+    assert!(matches!(parts("a", "@x"), Err(OciError::InvalidDigest { .. })));
+    assert!(matches!(parts("", "t"), Err(OciError::InvalidReference { .. })));
+    let odd = Reference::from_parts(OsStr::new("a"), OsStr::from_bytes(b"\xff"));
+    assert!(matches!(odd, Err(OciError::InvalidTag { rule: TagRule::Utf8, .. })));
+    assert!(matches!(parts("a", "").unwrap().tag_to_write(), Err(OciError::NoTagGiven { .. })));
+    assert!(matches!(parts("a", "-t").unwrap().tag_to_write(), Err(OciError::InvalidTag { .. })));
+    assert_eq!(parts("a", "t").unwrap().tag_to_write().unwrap(), "t");
+}
+
+#[test]
+fn tags_follow_the_grammar_of_the_specification() {
+    for good in
+        ["a", "1", "latest", "v1.0", "a--b", "docker.io/library/x:v1", "a@b+c_d-e", "A/B/c9"]
+    {
+        check_tag(good).unwrap();
+    }
+    let long = "x".repeat(2000);
+    check_tag(&long).unwrap();
+    for (bad, rule) in [
+        ("", TagRule::Empty),
+        ("a b", TagRule::Character(' ')),
+        ("a\n", TagRule::Character('\n')),
+        ("é", TagRule::Character('é')),
+        ("a*", TagRule::Character('*')),
+        ("-a", TagRule::Separator),
+        ("a.", TagRule::Separator),
+        ("a..b", TagRule::Separator),
+        ("a---b", TagRule::Separator),
+        ("a--.b", TagRule::Separator),
+        ("/a", TagRule::Separator),
+        ("a//b", TagRule::Separator),
+        ("a/", TagRule::Separator),
+        ("a/-b", TagRule::Separator),
+    ] {
+        let error = check_tag(bad).unwrap_err();
+        assert!(
+            matches!(error, OciError::InvalidTag { rule: found, .. } if found == rule),
+            "{bad}: {error}"
+        );
+    }
+}

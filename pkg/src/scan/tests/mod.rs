@@ -1,0 +1,12 @@
+//! Tests against real directories.
+//!
+//! They run as root and as an ordinary user; where the two can do different
+//! things, what is asserted depends on which it is.
+
+pub(crate) mod fixture;
+
+mod attributes;
+mod content;
+mod limits;
+mod selection;
+mod trouble;
