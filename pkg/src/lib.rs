@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod archive;
 pub mod build;
 pub mod compare;
 pub mod compress;

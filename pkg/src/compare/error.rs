@@ -19,7 +19,7 @@ pub enum Side {
 
 /// One tree could not be read, so that nothing can be said about it.
 #[derive(Debug, Error)]
-#[error("cannot compare {:?}: {source}", String::from_utf8_lossy(.path))]
+#[error("cannot compare {:?}", String::from_utf8_lossy(.path))]
 pub struct CompareError {
     /// Which tree.
     pub side: Side,
@@ -34,8 +34,8 @@ pub struct CompareError {
 #[derive(Debug, Error)]
 pub enum ViewError {
     /// A directory on disk gave an error.
-    #[error("{0}")]
-    Io(#[source] io::Error),
+    #[error(transparent)]
+    Io(io::Error),
     /// An object on disk changed while it was read.
     #[error("changed while it was read")]
     Changed,
@@ -46,7 +46,7 @@ pub enum ViewError {
     #[error("no such name")]
     NoSuchName,
     /// The directory to compare cannot be opened.
-    #[error("cannot open {path:?}: {source}")]
+    #[error("cannot open {path:?}")]
     Root {
         /// The directory.
         path: PathBuf,

@@ -57,8 +57,11 @@ pub mod flags {
     pub const IMPLIED: u16 = 1 << 1;
     /// A regular file whose only extent is in the inode.
     pub const INLINE_EXTENT: u16 = 1 << 2;
+    /// An implied directory with nothing in it but whiteouts and directories
+    /// of the same kind: it does not make a directory where none is below.
+    pub const HOLLOW: u16 = 1 << 3;
     /// All bits that are known.
-    pub const ALL: u16 = OPAQUE | IMPLIED | INLINE_EXTENT;
+    pub const ALL: u16 = OPAQUE | IMPLIED | INLINE_EXTENT | HOLLOW;
 }
 
 /// The seven types of file objects.
@@ -148,6 +151,8 @@ pub enum InodeKind {
         opaque: bool,
         /// Has no entry of its own.
         implied: bool,
+        /// Implied, and holds only whiteouts and hollow directories.
+        hollow: bool,
     },
     /// A symbolic link; its target is `size` bytes at this heap position.
     Symlink(u64),
@@ -228,6 +233,7 @@ impl Inode {
                 count: raw.count.get(),
                 opaque: bits & flags::OPAQUE != 0,
                 implied: bits & flags::IMPLIED != 0,
+                hollow: bits & flags::HOLLOW != 0,
             },
             Some(FileType::Symlink) => InodeKind::Symlink(start),
             Some(FileType::CharDevice) => InodeKind::CharDevice(device(start)),
@@ -242,7 +248,9 @@ impl Inode {
             InodeKind::Regular(FileData::Empty) => (size == 0 && start == 0, 0),
             InodeKind::Regular(FileData::Inline(_)) => (hole_bytes == 0, flags::INLINE_EXTENT),
             InodeKind::Regular(FileData::Extents { count, .. }) => (count > 0, 0),
-            InodeKind::Directory { .. } => (size == 0, flags::OPAQUE | flags::IMPLIED),
+            InodeKind::Directory { implied, hollow, .. } => {
+                (size == 0 && (implied || !hollow), flags::OPAQUE | flags::IMPLIED | flags::HOLLOW)
+            }
             InodeKind::Symlink(_) => (path_length, 0),
             InodeKind::LinkBelow(_) => (path_length && size > 0, 0),
             _ => (size == 0, 0),
@@ -292,10 +300,11 @@ impl Inode {
                 (slice.block, slice.offset, flags::INLINE_EXTENT)
             }
             InodeKind::Regular(FileData::Extents { first, count }) => (first, count, 0),
-            InodeKind::Directory { first, count, opaque, implied } => {
+            InodeKind::Directory { first, count, opaque, implied, hollow } => {
                 let opaque = if opaque { flags::OPAQUE } else { 0 };
                 let implied = if implied { flags::IMPLIED } else { 0 };
-                (first, count, opaque | implied)
+                let hollow = if hollow { flags::HOLLOW } else { 0 };
+                (first, count, opaque | implied | hollow)
             }
             InodeKind::Symlink(at) | InodeKind::LinkBelow(at) => (at, 0, 0),
             InodeKind::CharDevice(device) | InodeKind::BlockDevice(device) => {

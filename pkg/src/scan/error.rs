@@ -12,11 +12,12 @@ use crate::tree::{NodeId, TreeError};
 
 /// Why a directory could not be scanned, or a file of it not be read.
 ///
-/// Paths are the root as it was given, joined with the path below it.
+/// Paths are the root as it was given, joined with the path below it. The
+/// message is about the object; the cause is the error's source.
 #[derive(Debug, Error)]
 pub enum ScanError {
     /// Permission denied.
-    #[error("cannot read {path:?}: {source}")]
+    #[error("cannot read {path:?}")]
     Unreadable {
         /// The object.
         path: PathBuf,
@@ -36,7 +37,7 @@ pub enum ScanError {
         path: PathBuf,
     },
     /// Any other failure to read.
-    #[error("cannot read {path:?}: {source}")]
+    #[error("cannot read {path:?}")]
     Io {
         /// The object.
         path: PathBuf,
@@ -45,7 +46,7 @@ pub enum ScanError {
     },
     /// The process or the machine ran out of descriptors or memory. Never
     /// skipped: it says nothing about the object.
-    #[error("cannot open {path:?}: {source}")]
+    #[error("cannot open {path:?}")]
     Exhausted {
         /// The object that was to be opened.
         path: PathBuf,
@@ -53,7 +54,7 @@ pub enum ScanError {
         source: io::Error,
     },
     /// The object cannot be part of a tree, such as one with a name over 255 bytes.
-    #[error("{path:?} cannot be stored: {source}")]
+    #[error("{path:?} cannot be stored")]
     Unsupported {
         /// The object.
         path: PathBuf,

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 /// A pattern that cannot be understood.
 #[derive(Debug, Error)]
-#[error("exclude pattern {number}: {source}")]
+#[error("exclude pattern {number}")]
 pub struct ExcludeError {
     /// Which pattern, counted from 1.
     pub number: usize,

@@ -1,4 +1,4 @@
-//! A directory on disk as a source: directory → [`Tree`](crate::tree::Tree),
+//! A directory on disk as a source: directory → [`Tree`],
 //! and the bytes of its files.
 //!
 //! [`Scan::run`] walks a directory once and yields the tree of everything in

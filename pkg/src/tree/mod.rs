@@ -9,7 +9,7 @@
 //! Memory: about 56 bytes a node and 24 bytes a name, plus the bytes of names
 //! and link targets; nothing depends on file content.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
@@ -331,6 +331,31 @@ impl Tree {
             Target::Node(id) => !removed.contains(&id),
             Target::Whiteout => true,
         });
+    }
+
+    /// Takes everything out that no name leads to from the root: what was
+    /// replaced, and what lay below it.
+    pub fn discard_unreachable(&mut self) {
+        let position = |id: NodeId| usize::try_from(id.0).unwrap_or(usize::MAX);
+        let mut children: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        for dentry in &self.dentries {
+            if let Target::Node(id) = dentry.target {
+                children.entry(dentry.parent).or_default().push(id);
+            }
+        }
+        let mut reached = vec![false; self.nodes.len()];
+        let mut pending = vec![NodeId::ROOT];
+        while let Some(id) = pending.pop() {
+            match reached.get_mut(position(id)) {
+                Some(seen) if !*seen => *seen = true,
+                _ => continue,
+            }
+            pending.extend(children.remove(&id).into_iter().flatten());
+        }
+        let is_reached = |id: NodeId| reached.get(position(id)).copied().unwrap_or(false);
+        self.dentries.retain(|dentry| is_reached(dentry.parent));
+        let ids = (0u32..).take(self.nodes.len()).map(NodeId);
+        self.removed.extend(ids.filter(|id| !is_reached(*id)));
     }
 
     /// Checks every rule, sorts and numbers.

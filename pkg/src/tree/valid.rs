@@ -1,6 +1,6 @@
 //! The gate: sorting, numbering and checking a tree.
 
-use super::{Dentry, Node, NodeId, Target, Tree, TreeError};
+use super::{Dentry, Node, NodeId, NodeKind, Target, Tree, TreeError};
 
 /// A tree that obeys every rule of the format, with its names sorted and its
 /// objects numbered.
@@ -98,6 +98,29 @@ impl ValidTree {
     #[must_use]
     pub fn first_name(&self, inode: u32) -> Option<u64> {
         self.name_of.get(position(inode)).copied().filter(|at| *at != u64::MAX)
+    }
+
+    /// By inode index: whether a directory is implied and holds nothing but
+    /// whiteouts and directories of the same kind.
+    #[must_use]
+    pub fn hollow(&self) -> Vec<bool> {
+        let mut hollow = vec![false; self.order.len()];
+        // Below a directory all numbers are higher than its own.
+        for (inode, node) in self.order.iter().enumerate().rev() {
+            let implied =
+                matches!(self.node(*node).kind, NodeKind::Directory { implied: true, .. });
+            let nothing = |dentry: &Dentry| match dentry.target {
+                Target::Whiteout => true,
+                Target::Node(id) => {
+                    hollow.get(position(self.inode_index(id))).copied().unwrap_or(false)
+                }
+            };
+            let empty = implied && self.children(*node).iter().all(nothing);
+            if let Some(slot) = hollow.get_mut(inode) {
+                *slot = empty && inode != 0;
+            }
+        }
+        hollow
     }
 
     /// The node behind an id.

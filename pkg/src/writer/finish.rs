@@ -62,7 +62,14 @@ impl<W: Write> ContentWriter<W> {
         let xattrs = XattrSections::build(tree, &mut heap)?;
         let targets = target_positions(tree, &mut heap);
         let sections = SectionWriter::new(&mut blocks, options.metadata_compression(), size);
-        let layout = Layout { tree, contents: &contents, options: &options, xattrs: &xattrs };
+        let hollow = tree.hollow();
+        let layout = Layout {
+            tree,
+            contents: &contents,
+            options: &options,
+            xattrs: &xattrs,
+            hollow: &hollow,
+        };
         let spans = layout.write(sections, &heap, targets, &mut totals)?;
         let metadata_sums = blocks.finish_part()?;
         let metadata = (content.1, blocks.offset());
@@ -166,6 +173,7 @@ struct Layout<'a> {
     contents: &'a Contents,
     options: &'a Options,
     xattrs: &'a XattrSections,
+    hollow: &'a [bool],
 }
 
 impl Layout<'_> {
@@ -259,7 +267,9 @@ impl Layout<'_> {
                 let count = u32::try_from(tree.children(node).len());
                 let count = count.map_err(|_| WriteError::TooMany("names in a directory"))?;
                 let first = if count == 0 { 0 } else { first };
-                (InodeKind::Directory { first, count, opaque, implied }, 0, 0)
+                let hollow = self.hollow.get(crate::format::index(index)).copied();
+                let hollow = hollow.unwrap_or(false);
+                (InodeKind::Directory { first, count, opaque, implied, hollow }, 0, 0)
             }
             NodeKind::Symlink { target: bytes } => {
                 let (at, size) = target(cursor, tree.tree().bytes(bytes).len());

@@ -205,7 +205,7 @@ fn opens_from_many_threads() {
 fn unreadable_content_is_named() {
     let fixture = Fixture::new();
     fixture.file("secret", b"1");
-    fs::set_permissions(fixture.join("secret"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(fixture.join("secret"), fs::Permissions::from_mode(0o000)).unwrap();
     let (tree, sources, node) = split(fixture.scan(), "secret");
     let open = || sources.open(&tree, node).map(|_| ());
     let result = super::trouble::as_ordinary_user(fixture.path(), open);

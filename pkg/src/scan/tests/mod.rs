@@ -10,3 +10,5 @@ mod content;
 mod limits;
 mod selection;
 mod trouble;
+
+pub(crate) use self::trouble::as_ordinary_user;
