@@ -54,6 +54,7 @@ pub(crate) struct Adapter {
     log: Throttled,
     masked: CapabilitySet,
     agreed: CapabilitySet,
+    root_ttl: Duration,
 }
 
 impl Adapter {
@@ -63,11 +64,24 @@ impl Adapter {
         log: Log,
         masked: CapabilitySet,
     ) -> Self {
+        let log = Throttled::new(log);
         let agreed = CapabilitySet::default();
-        Self { stack, statistics, log: Throttled::new(log), masked, agreed }
+        Self { stack, statistics, log, masked, agreed, root_ttl: FOREVER }
     }
 
-    /// Counts, works and turns whatever goes wrong, a panic included, into an errno.
+    /// Lets the kernel ask for the root's attributes every time, so that a look
+    /// at the root shows whether the server lives: fusermount3 relies on it
+    /// for `auto_unmount`.
+    pub(crate) fn with_live_root(mut self, is_live: bool) -> Self {
+        self.root_ttl = if is_live { Duration::ZERO } else { FOREVER };
+        self
+    }
+
+    fn attr_ttl(&self, node: NodeNum) -> &Duration {
+        if node == NodeNum::ROOT { &self.root_ttl } else { &FOREVER }
+    }
+
+    /// Counts and answers a request about `node`.
     fn answer<T>(
         &self,
         request: Request,
@@ -75,17 +89,28 @@ impl Adapter {
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Errno> {
         self.statistics.count(request);
+        self.guarded(request, NodeNum(node.0), work)
+    }
+
+    /// Works, and turns whatever goes wrong, a panic included, into an errno.
+    fn guarded<T>(
+        &self,
+        request: Request,
+        node: NodeNum,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Errno> {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(value)) => Ok(value),
-            Ok(Err(failure)) => Err(self.failed(request, NodeNum(node.0), &failure)),
+            Ok(Err(failure)) => Err(self.failed(request, node, &failure)),
             Err(_) => {
                 self.statistics.count_panic();
-                self.log.line(|| format!("internal error: {} of inode {node}", request.name()));
+                self.log.line(|| format!("{} of inode {}: internal error", request.name(), node.0));
                 Err(Errno::EIO)
             }
         }
     }
 
+    /// The errno of a failure; damage is counted and reported with the path it was met at.
     fn failed(&self, request: Request, node: NodeNum, failure: &Failure) -> Errno {
         match failure {
             Failure::Answer(errno) => *errno,
@@ -93,9 +118,12 @@ impl Adapter {
                 if is_damage(error) {
                     self.statistics.count_error();
                     self.log.line(|| {
-                        let path = self.stack.path(node).unwrap_or_default();
-                        let path = String::from_utf8_lossy(&path);
-                        format!("{} of /{path}: {}", request.name(), describe(error))
+                        let path = catch_unwind(AssertUnwindSafe(|| self.stack.path(node)));
+                        let path = match path {
+                            Ok(Ok(path)) => format!("/{}", path.escape_ascii()),
+                            _ => format!("inode {}", node.0),
+                        };
+                        format!("{} of {path}: {}", request.name(), describe(error))
                     });
                 }
                 errno(error)
@@ -179,12 +207,16 @@ impl Filesystem for Adapter {
     }
 
     fn lookup(&self, _: &fuser::Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = self.answer(Request::Lookup, parent, || {
-            let found = self.find(NodeNum(parent.0), name.as_bytes())?;
-            found.map(|node| self.attr(node)).transpose()
+        let found =
+            self.answer(Request::Lookup, parent, || self.find(NodeNum(parent.0), name.as_bytes()));
+        let found = found.and_then(|found| {
+            found.map(|node| self.guarded(Request::Lookup, node, || self.attr(node))).transpose()
         });
         match found {
-            Ok(Some(attr)) => reply.entry(&FOREVER, &attr, GENERATION),
+            Ok(Some(attr)) => {
+                let attr_ttl = self.attr_ttl(NodeNum(attr.ino.0));
+                reply.entry_with_ttls(attr_ttl, &FOREVER, &attr, GENERATION);
+            }
             // Inode 0 says "no such name" and lets the kernel remember it.
             Ok(None) => {
                 reply.entry(&FOREVER, &bare_attr(NodeNum(0), FileType::Regular), GENERATION);
@@ -198,7 +230,7 @@ impl Filesystem for Adapter {
 
     fn getattr(&self, _: &fuser::Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.answer(Request::GetAttr, ino, || self.attr(NodeNum(ino.0))) {
-            Ok(attr) => reply.attr(&FOREVER, &attr),
+            Ok(attr) => reply.attr(self.attr_ttl(NodeNum(ino.0)), &attr),
             Err(errno) => reply.error(errno),
         }
     }

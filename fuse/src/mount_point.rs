@@ -31,7 +31,12 @@ pub(crate) fn check(path: &Path, over: bool) -> Result<PathBuf, MountError> {
         return Err(MountError::NotADirectory { path: path.to_owned() });
     }
     let mounts = mountinfo::read().map_err(failed)?;
-    match mountinfo::top_at(&mounts, &resolved) {
+    let top = mountinfo::top_at(&mounts, &resolved);
+    if top.is_some_and(|mount| mount.fs_type.starts_with(b"fuse")) {
+        // Unlike attributes, this is never answered from the kernel's cache.
+        rustix::fs::statfs(&resolved).map_err(|errno| failed(errno.into()))?;
+    }
+    match top {
         Some(mount) if is_microfs(mount) && !over => {
             Err(MountError::AlreadyMounted { path: resolved })
         }

@@ -80,7 +80,10 @@ pub struct MountOptions {
     pub exec: bool,
     /// `noatime`. There are no access times to update; it only shows in the mount table.
     pub noatime: bool,
-    /// Have `fusermount3` take the mount down when the server ends, however it ends.
+    /// Have `fusermount3` take the mount down when the server ends, however it
+    /// ends. Walks through the mount's root then cost a message each. Without
+    /// [`Access::Everyone`] an ordinary user's fusermount3 before 3.15 cannot
+    /// see that the server has died, and leaves the mount.
     pub auto_unmount: bool,
     /// What the mount table shows as source. `None`: `microfs`.
     pub fs_name: Option<OsString>,

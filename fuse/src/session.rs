@@ -13,6 +13,7 @@ use microfs::stack::{NodeNum, Stack};
 
 use crate::attach::{Attached, attach, device_opens};
 use crate::detach::detach;
+use crate::errno::describe;
 use crate::error::{MountError, UnmountError};
 use crate::fs::Adapter;
 use crate::log::Log;
@@ -51,6 +52,7 @@ pub enum End {
 #[derive(Debug)]
 pub struct Mounted {
     mount_point: PathBuf,
+    id: u64,
     device: Device,
     statistics: Arc<Statistics>,
     log: Log,
@@ -82,13 +84,14 @@ pub fn mount(
     let Attached { device, keeper } = attach(&path, root.permissions, options)?;
     let statistics = Arc::new(Statistics::default());
     let log = options.log.clone();
-    let adapter = Adapter::new(stack, Arc::clone(&statistics), log.clone(), options.masked);
+    let adapter = Adapter::new(stack, Arc::clone(&statistics), log.clone(), options.masked)
+        .with_live_root(options.auto_unmount);
     // The kernel and fusermount3 decide who may use the mount, so fuser must not.
     let started = Session::from_fd(adapter, device, SessionACL::All, configuration(options))
         .map_err(MountError::Handshake)
         .and_then(|session| serve(session, sender).map_err(MountError::Start));
     let found = started.and_then(|()| first_look(&path, &events));
-    let device = found.inspect_err(|_| {
+    let MountEntry { id, device, .. } = found.inspect_err(|_| {
         // Best effort: the error that brought us here is the one to report.
         let _ = detach(&path, true);
     })?;
@@ -97,6 +100,7 @@ pub fn mount(
     }
     Ok(Mounted {
         mount_point: path,
+        id,
         device,
         statistics,
         log,
@@ -126,14 +130,22 @@ fn serve(session: Session<Adapter>, events: Sender<Event>) -> io::Result<()> {
 
 /// Reads the root through the mount: it answers, and the kernel has the
 /// root's true owner and permissions before anyone makes an overlay of it.
-fn first_look(path: &Path, events: &Receiver<Event>) -> Result<Device, MountError> {
-    match rustix::fs::stat(path) {
-        Ok(root) => Ok((rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev))),
-        Err(errno) => match events.recv_timeout(REASON) {
-            Ok(Event::Ended(Err(reason))) => Err(MountError::Serve(reason)),
-            _ => Err(MountError::NotAnswering { path: path.to_owned(), source: errno.into() }),
-        },
-    }
+fn first_look(path: &Path, events: &Receiver<Event>) -> Result<MountEntry, MountError> {
+    look(path).map_err(|source| match events.recv_timeout(REASON) {
+        Ok(Event::Ended(Err(reason))) => MountError::Serve(reason),
+        _ => MountError::NotAnswering { path: path.to_owned(), source },
+    })
+}
+
+fn look(path: &Path) -> io::Result<MountEntry> {
+    let root = rustix::fs::stat(path)?;
+    let device = (rustix::fs::major(root.st_dev), rustix::fs::minor(root.st_dev));
+    let ours = |mount: &MountEntry| {
+        mount.mount_point == path && mount.device == device && mount.fs_type.starts_with(b"fuse.")
+    };
+    // Somebody may have unmounted it already.
+    let gone = || rustix::io::Errno::NOTCONN.into();
+    mountinfo::read()?.into_iter().rfind(ours).ok_or_else(gone)
 }
 
 /// Sets the read-ahead of this mount alone. Only root may; for others, and
@@ -177,6 +189,7 @@ impl Mounted {
                 Ok(Event::Signal) => {
                     is_ending = true;
                     if let Err(error) = self.take_down() {
+                        let error = describe(&error);
                         self.log.line(&format!("{error}; signal again to end at once"));
                     }
                 }
@@ -217,14 +230,14 @@ impl Mounted {
         }
     }
 
-    /// Where the mount can be taken down: where it was made or, if it was
-    /// moved, where it is now; never a place at which something else is on top.
+    /// Where the mount is now, if it still is; never a place at which
+    /// something else is on top.
     fn place<'a>(&self, mounts: &'a [MountEntry]) -> Result<Option<&'a Path>, UnmountError> {
-        let ours = |mount: &&MountEntry| mount.device == self.device;
-        let home = mounts.iter().filter(ours).find(|mount| mount.mount_point == self.mount_point);
-        let Some(mount) = home.or_else(|| mounts.iter().find(ours)) else { return Ok(None) };
+        // Numbers are used again once a mount is gone, so both have to agree.
+        let ours = |mount: &&MountEntry| mount.id == self.id && mount.device == self.device;
+        let Some(mount) = mounts.iter().find(ours) else { return Ok(None) };
         match mountinfo::top_at(mounts, &mount.mount_point) {
-            Some(top) if top.device == self.device => Ok(Some(&mount.mount_point)),
+            Some(top) if top.id == self.id => Ok(Some(&mount.mount_point)),
             _ => Err(UnmountError::Covered { path: mount.mount_point.clone() }),
         }
     }
@@ -232,10 +245,10 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if self.is_live {
-            if let Err(error) = self.take_down() {
-                self.log.line(&error.to_string());
-            }
+        if self.is_live
+            && let Err(error) = self.take_down()
+        {
+            self.log.line(&describe(&error));
         }
     }
 }

@@ -110,6 +110,8 @@ pub fn decode(codec: Codec, stored: &[u8], plain: &mut [u8]) -> Result<(), Codec
             plain.copy_from_slice(stored);
             Ok(())
         }
+        // The kernel reads only such frames, and what it reads must be the same.
+        Codec::Zstd if !is_proper_frame(stored, wide(plain.len())) => Err(CodecError::Damaged),
         Codec::Zstd => DECOMPRESSOR.with_borrow_mut(|slot| {
             let decompressor = match slot {
                 Some(ready) => ready,

@@ -246,8 +246,10 @@ impl Inode {
         let path_length = size <= super::wide(TARGET_MAX);
         let allowed = match kind {
             InodeKind::Regular(FileData::Empty) => (size == 0 && start == 0, 0),
-            InodeKind::Regular(FileData::Inline(_)) => (hole_bytes == 0, flags::INLINE_EXTENT),
-            InodeKind::Regular(FileData::Extents { count, .. }) => (count > 0, 0),
+            InodeKind::Regular(FileData::Inline(_)) => {
+                (size > 0 && hole_bytes == 0, flags::INLINE_EXTENT)
+            }
+            InodeKind::Regular(FileData::Extents { count, .. }) => (size > 0 && count > 0, 0),
             InodeKind::Directory { implied, hollow, .. } => {
                 (size == 0 && (implied || !hollow), flags::OPAQUE | flags::IMPLIED | flags::HOLLOW)
             }

@@ -133,6 +133,9 @@ impl Image {
         let bad = |block| self.corrupt(Rule::ExtentBlocks, Place::Block(block));
         let log = u32::from(self.superblock.block_log);
         let start = offset.checked_add(skip).ok_or_else(|| bad(first))?;
+        if offset >= u64::from(self.superblock.block_size()) {
+            return Err(bad(first));
+        }
         let mut number = first.saturating_add(start.checked_shr(log).unwrap_or(0));
         let mask = u64::from(self.superblock.block_size()).saturating_sub(1);
         let mut inside = index64(start & mask);

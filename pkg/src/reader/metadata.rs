@@ -8,7 +8,7 @@ use crate::format::dentry::RawHardLink;
 use crate::format::extent::{Extent, RawExtent};
 use crate::format::inode::{INODE_SIZE, Inode, InodeKind, RawInode};
 use crate::format::section::Section;
-use crate::format::{Place, Rule, index64, planes, wide};
+use crate::format::{Place, Rule, index, index64, planes, wide};
 
 /// Longest string that is read from the heap.
 const HEAP_STRING_MAX: u64 = 65_536;
@@ -82,16 +82,16 @@ impl Image {
     }
 
     /// All names of an inode as (parent, dentry position), from the hard-link
-    /// table; empty when it has but one.
+    /// table, at most as many as it has links; empty when it has but one.
     ///
     /// # Errors
     /// As [`Image::hard_link`].
-    pub fn hard_links(&self, inode: u32) -> Result<Vec<(u32, u64)>, ReadError> {
+    pub fn hard_links(&self, inode: &Inode) -> Result<Vec<(u32, u64)>, ReadError> {
         let count = self.superblock.sections.span(Section::HardLinks).count;
         let (mut low, mut high) = (0, count);
         while low < high {
             let middle = low.midpoint(high);
-            if self.hard_link(middle)?.0 < inode {
+            if self.hard_link(middle)?.0 < inode.index {
                 low = middle.saturating_add(1);
             } else {
                 high = middle;
@@ -100,7 +100,7 @@ impl Image {
         let mut names = Vec::new();
         while low < count {
             let (owner, parent, dentry) = self.hard_link(low)?;
-            if owner != inode {
+            if owner != inode.index || names.len() >= index(inode.links) {
                 break;
             }
             names.push((parent, dentry));

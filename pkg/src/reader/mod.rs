@@ -17,7 +17,7 @@ use crate::error::ReadError;
 use crate::format::blob_table::{BLOB_RECORD_SIZE, BlobRecord, RawBlobRecord};
 use crate::format::block_pointer::{BlockPointer, POINTER_SIZE, RawBlockPointer};
 use crate::format::superblock::Superblock;
-use crate::format::{Codec, FormatError, Place, Rule, SUPERBLOCK_SIZE, index, index64, wide};
+use crate::format::{Codec, DigestAlgorithm, FormatError, Place, Rule, SUPERBLOCK_SIZE, index, index64, wide};
 use crate::source::ReadAt;
 
 pub use self::cache::{Block, BlockCache, CacheCounts};
@@ -44,6 +44,7 @@ pub struct Image {
     source: Box<dyn ReadAt>,
     layer: u32,
     superblock: Superblock,
+    superblock_sha256: [u8; 32],
     pages: Vec<u8>,
     blobs: Vec<BlobRecord>,
     /// The images behind `blobs`, same order.
@@ -98,7 +99,9 @@ impl Image {
             return Err(corrupt(FormatError::new(Rule::TailDigest, Place::Tail)));
         }
         pages.truncate(index64(page_bytes));
-        Ok(Self { source, layer, superblock, pages, blobs, below: Vec::new(), cache })
+        let superblock_sha256 = DigestAlgorithm::Sha256.digest(&bytes);
+        let below = Vec::new();
+        Ok(Self { source, layer, superblock, superblock_sha256, pages, blobs, below, cache })
     }
 
     /// The blobs that this layer refers to.
@@ -110,8 +113,17 @@ impl Image {
     /// Gives the layer the images behind its blob table, in its order.
     ///
     /// # Errors
-    /// [`ReadError::MissingBlob`] when there are fewer than records.
+    /// [`ReadError::MissingBlob`] when there are fewer than records;
+    /// [`ReadError::Corrupt`] (rule 30) when one has not the superblock or
+    /// length that its record says.
     pub fn attach(&mut self, below: Vec<Arc<Image>>) -> Result<(), ReadError> {
+        for (record, image) in self.blobs.iter().zip(&below) {
+            if record.superblock_sha256 != image.superblock_sha256
+                || record.length != image.superblock.blob_length
+            {
+                return Err(self.corrupt(Rule::BlobTable, Place::Tail));
+            }
+        }
         if let Some(missing) = self.blobs.get(below.len()) {
             let digest = missing.blob_sha256;
             return Err(ReadError::MissingBlob { layer: self.layer, digest });

@@ -191,11 +191,13 @@ impl Image {
     pub fn path(&self, inode: u32) -> Result<Vec<u8>, ReadError> {
         let mut parts = Vec::new();
         let mut at = inode;
-        let mut steps = self.superblock.inode_count();
         while at != 0 {
             let node = self.inode(at)?;
             let bad = || self.corrupt(Rule::BackReference, Place::Inode(at));
-            steps = steps.checked_sub(1).ok_or_else(bad)?;
+            // In tree order a directory comes before what is in it.
+            if node.parent >= at {
+                return Err(bad());
+            }
             let (dentry, name) = self.dentry(node.dentry.ok_or_else(bad)?)?;
             if dentry.inode != at || dentry.kind == DentryKind::Whiteout {
                 return Err(bad());

@@ -46,11 +46,24 @@ impl Stack {
         if !is_implied(&inode) {
             return Ok((image, Some(inode)));
         }
-        for part in self.parts(node)?.iter() {
+        let parts = self.parts(node)?;
+        for part in parts.iter() {
             let image = self.image(part.layer)?;
             let inode = image.inode(part.inode)?;
             if !is_implied(&inode) {
                 return Ok((image, Some(inode)));
+            }
+        }
+        // An opaque mark hides what is in the directory below, not its attributes.
+        let mut below = parts.last().and_then(|part| part.layer.checked_sub(1));
+        let path = self.path(node)?;
+        while let Some(walked) = self.walk(below, &path, false)? {
+            let image = self.image(walked.at.layer)?;
+            let inode = image.inode(walked.at.inode)?;
+            match inode.kind {
+                InodeKind::Directory { implied: false, .. } => return Ok((image, Some(inode))),
+                InodeKind::Directory { .. } => below = walked.at.layer.checked_sub(1),
+                _ => break,
             }
         }
         Ok((image, None))
@@ -107,23 +120,23 @@ impl Stack {
     }
 
     fn links(&self, node: NodeNum, inode: &Inode) -> Result<u32, ReadError> {
-        if self.layers.len() == 1 {
+        if self.layers.len() == 1 && !self.has_links_below() && !self.has_specials(0)? {
             return Ok(inode.links);
         }
         if inode.file_type() == Some(FileType::Directory) {
             let parts = self.parts(node)?;
             return match *parts {
-                [only] if self.whole_below(only)? => Ok(self.inode(only)?.links),
+                [only] if !self.has_specials(only.layer)? => Ok(self.inode(only)?.links),
                 _ => Ok(self.subdirectories(node, &parts)?.saturating_add(2)),
             };
         }
         self.visible_names(self.resolve(node)?, inode)
     }
 
-    /// Whether a directory's own link count is right for it alone: nothing of
-    /// it was moved elsewhere.
-    fn whole_below(&self, _at: LayerInode) -> Result<bool, ReadError> {
-        Ok(true)
+    /// Whether a layer has directories that may not show in their place.
+    fn has_specials(&self, layer: u32) -> Result<bool, ReadError> {
+        let section = crate::format::section::Section::Implied;
+        Ok(self.image(layer)?.superblock().sections.span(section).count > 0)
     }
 
     /// The directory that a directory is in; the root's is itself.
@@ -147,16 +160,12 @@ impl Stack {
     }
 
     /// A path of an object, relative to the root and without leading slash:
-    /// its first name in its own layer.
+    /// its first name in its own layer, or where its directory was moved to.
     ///
     /// # Errors
     /// Everything of the reader.
     pub fn path(&self, node: NodeNum) -> Result<Vec<u8>, ReadError> {
-        let at = self.resolve(node)?;
-        if let Some(path) = self.redirects.path_of(at) {
-            return Ok(path.to_vec());
-        }
-        self.image(at.layer)?.path(at.inode)
+        self.path_in_stack(self.resolve(node)?)
     }
 }
 

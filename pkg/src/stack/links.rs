@@ -43,33 +43,27 @@ impl Stack {
             let inode = image.inode(candidate.inode)?;
             vec![(inode.parent, inode.dentry.unwrap_or(0))]
         } else {
-            image.hard_links(candidate.inode)?
+            image.hard_links(&image.inode(candidate.inode)?)?
         };
         let mut visible = 0u32;
         for (parent, dentry) in names {
-            let directory = self.number(LayerInode { layer: candidate.layer, inode: parent });
+            let directory = LayerInode { layer: candidate.layer, inode: parent };
             let (_, name) = image.dentry(dentry)?;
-            if self.shows(directory, &name, candidate.layer, target)? {
+            if self.shows(directory, &name, target)? {
                 visible = visible.saturating_add(1);
             }
         }
         Ok(visible)
     }
 
-    /// Whether `name` in a directory of `layer` shows `target` in the stack.
+    /// Whether `name` in a layer's directory shows `target` in the stack.
     fn shows(
         &self,
-        directory: NodeNum,
+        directory: LayerInode,
         name: &[u8],
-        layer: u32,
         target: LayerInode,
     ) -> Result<bool, ReadError> {
-        let at = self.resolve(directory)?;
-        let path = match self.redirects.path_of(at) {
-            Some(path) => path.to_vec(),
-            None if directory == NodeNum::ROOT => Vec::new(),
-            None => self.image(layer)?.path(at.inode)?,
-        };
+        let path = self.path_in_stack(directory)?;
         let mut node = NodeNum::ROOT;
         for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
             match self.lookup(node, part) {
@@ -85,7 +79,7 @@ impl Stack {
         }
     }
 
-    fn has_links_below(&self) -> bool {
+    pub(super) fn has_links_below(&self) -> bool {
         let has = |kinds: &[zerocopy::little_endian::U64]| {
             kinds.last().is_some_and(|count| count.get() > 0)
         };

@@ -30,6 +30,14 @@ pub(super) struct Listing {
     directories: u32,
 }
 
+/// What a name stands for after the layers looked at so far.
+#[derive(Debug, Clone, Copy)]
+enum Decided {
+    Nothing,
+    Hollow(LayerInode),
+    Object(LayerInode, DentryKind),
+}
+
 impl Listing {
     pub(super) fn bytes(&self) -> u64 {
         wide(self.names.len()).saturating_add(wide(self.entries.len()).saturating_mul(24))
@@ -105,13 +113,17 @@ impl Stack {
         match kind {
             DentryKind::Whiteout => Ok(None),
             DentryKind::File(_) if self.redirects.is_moved(at) => Ok(None),
+            DentryKind::File(FileType::Directory) if self.is_hollow(at)? => Ok(None),
             DentryKind::File(file_type) => Ok(Some((at, file_type))),
-            DentryKind::LinkBelow => {
-                let target = self.link_target(at)?;
-                let unresolved = ReadError::NotARegularFile;
-                let file_type = self.inode(target)?.file_type().ok_or(unresolved)?;
-                Ok(Some((target, file_type)))
-            }
+            DentryKind::LinkBelow => match self.link_target(at) {
+                Ok(target) => {
+                    let file_type = self.inode(target)?.file_type();
+                    Ok(file_type.map(|file_type| (target, file_type)))
+                }
+                // The name is there; using it fails, the directory does not.
+                Err(ReadError::LinkUnresolved { .. }) => Ok(Some((at, FileType::Regular))),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -119,26 +131,48 @@ impl Stack {
         if let Some(listing) = self.merge.listing(node) {
             return Ok(listing);
         }
-        // The first layer that has a name decides what it is.
-        let mut names: BTreeMap<Vec<u8>, Option<(LayerInode, DentryKind)>> = BTreeMap::new();
+        // The first layer that has a name decides what it is, but a hollow
+        // directory only counts over another directory.
+        let mut names: BTreeMap<Vec<u8>, Decided> = BTreeMap::new();
         for part in parts {
             let image = self.image(part.layer)?;
             let inode = image.inode(part.inode)?;
             image.list(&inode, 0, &mut |name, found| {
                 let at = LayerInode { layer: part.layer, inode: found.dentry.inode };
                 let kind = found.dentry.kind;
-                if kind == DentryKind::Whiteout {
-                    names.entry(name.to_vec()).or_insert(None);
-                } else if !self.redirects.is_moved(at) {
-                    names.entry(name.to_vec()).or_insert(Some((at, kind)));
+                if kind != DentryKind::Whiteout && self.redirects.is_moved(at) {
+                    return Ok(ControlFlow::Continue(()));
                 }
+                let directory = kind == DentryKind::File(FileType::Directory);
+                let hollow = directory && self.is_hollow(at)?;
+                let here = match kind {
+                    DentryKind::Whiteout => Decided::Nothing,
+                    _ if hollow => Decided::Hollow(at),
+                    _ => Decided::Object(at, kind),
+                };
+                let decided = match (names.get(name), here) {
+                    (None, here) => here,
+                    (Some(Decided::Hollow(above)), Decided::Object(..)) if directory => {
+                        Decided::Object(*above, kind)
+                    }
+                    (Some(Decided::Hollow(above)), Decided::Hollow(_)) => Decided::Hollow(*above),
+                    (Some(Decided::Hollow(_)), here) => here,
+                    (Some(_), _) => return Ok(ControlFlow::Continue(())),
+                };
+                names.insert(name.to_vec(), decided);
                 Ok(ControlFlow::Continue(()))
             })?;
         }
         let mut listing = Listing::default();
-        for (name, found) in names {
-            let Some((at, kind)) = found else { continue };
-            let Some((target, file_type)) = self.entry(at, kind)? else { continue };
+        for (name, decided) in names {
+            let (target, file_type) = match decided {
+                Decided::Object(at, DentryKind::File(file_type)) => (at, file_type),
+                Decided::Object(at, kind) => match self.entry(at, kind)? {
+                    Some(entry) => entry,
+                    None => continue,
+                },
+                Decided::Nothing | Decided::Hollow(_) => continue,
+            };
             listing.names.extend_from_slice(&name);
             let end = listing.names.len();
             listing.entries.push((end, self.number(target), file_type));

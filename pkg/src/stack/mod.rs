@@ -21,14 +21,16 @@ use crate::source::ReadAt;
 pub use self::attr::Attr;
 pub use self::knowledge::XattrKnowledge;
 pub use self::list::DirEntry;
-pub use self::redirect::Redirects;
+use self::redirect::Redirects;
 
 mod attr;
+mod cache;
 mod knowledge;
 mod links;
 mod list;
 mod merge;
 mod redirect;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -88,7 +90,7 @@ pub struct Stack {
     layers: Vec<Arc<Image>>,
     bases: Vec<u64>,
     cache: Arc<BlockCache>,
-    merge: merge::MergeCache,
+    merge: cache::MergeCache,
     knowledge: XattrKnowledge,
     redirects: Redirects,
     links: OnceLock<links::LinksBelow>,
@@ -145,12 +147,14 @@ impl Stack {
             layers,
             bases,
             cache,
-            merge: merge::MergeCache::new(options.listing_bytes),
+            merge: cache::MergeCache::new(options.listing_bytes),
             knowledge,
             redirects: Redirects::default(),
             links: OnceLock::new(),
         };
-        stack.redirects = Redirects::resolve(&stack)?;
+        stack.redirect()?;
+        // Numbers were given out while the redirects were not yet known.
+        stack.merge = cache::MergeCache::new(options.listing_bytes);
         Ok(stack)
     }
 

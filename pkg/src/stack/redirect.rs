@@ -3,43 +3,88 @@
 //! A tar may hold `lib/x` without an entry for `lib`. Where `lib` is a
 //! symbolic link to a directory in the layers below, `x` belongs into its
 //! target (that is where any extraction puts it). Each layer lists its implied
-//! directories, so this is settled once, when the stack is opened.
+//! directories, so this is settled once, when the stack is opened, from the
+//! lowest layer up.
 
 use std::collections::HashMap;
 
 use super::{LayerInode, Stack};
 use crate::error::ReadError;
+use crate::format::FileType;
+use crate::format::inode::InodeKind;
+use crate::format::section::Section;
 
 /// Where implied directories show, for those that do not show in their place.
 #[derive(Debug, Default)]
-pub struct Redirects {
+pub(super) struct Redirects {
     /// Moved directory to the path where its names show.
     moved: HashMap<LayerInode, Vec<u8>>,
-    /// Top-most directory of the target, to what was moved into it.
+    /// A directory of the target, to what was moved into it.
     targets: HashMap<LayerInode, Vec<LayerInode>>,
 }
 
 impl Redirects {
+    pub(super) fn is_empty(&self) -> bool {
+        self.moved.is_empty()
+    }
+
     pub(super) fn is_moved(&self, at: LayerInode) -> bool {
         !self.moved.is_empty() && self.moved.contains_key(&at)
     }
 
     pub(super) fn path_of(&self, at: LayerInode) -> Option<&[u8]> {
-        if self.moved.is_empty() {
-            return None;
-        }
         self.moved.get(&at).map(Vec::as_slice)
     }
 
-    pub(super) fn moved_to(&self, target: LayerInode) -> Vec<LayerInode> {
+    /// The parts of a directory with what was moved into it from layers up to
+    /// `top`, the top-most first.
+    pub(super) fn with_moved(&self, mut parts: Vec<LayerInode>, top: u32) -> Vec<LayerInode> {
         if self.targets.is_empty() {
-            return Vec::new();
+            return parts;
         }
-        self.targets.get(&target).cloned().unwrap_or_default()
+        let into = parts.iter().filter_map(|part| self.targets.get(part)).flatten();
+        let moved: Vec<_> = into.filter(|at| at.layer <= top).copied().collect();
+        if !moved.is_empty() {
+            parts.extend(moved);
+            parts.sort_by(|a, b| b.layer.cmp(&a.layer).then(a.inode.cmp(&b.inode)));
+            parts.dedup();
+        }
+        parts
+    }
+}
+
+impl Stack {
+    /// Settles the implied directories of every layer but the lowest.
+    pub(super) fn redirect(&mut self) -> Result<(), ReadError> {
+        for layer in 1..=self.top() {
+            let image = self.image(layer)?;
+            let count = image.superblock().sections.span(Section::Implied).count;
+            for number in 0..count {
+                let inode = self.image(layer)?.implied(number)?;
+                self.redirect_one(LayerInode { layer, inode })?;
+            }
+        }
+        Ok(())
     }
 
-    /// Looks at every implied directory of every layer but the lowest.
-    pub(super) fn resolve(_stack: &Stack) -> Result<Self, ReadError> {
-        Ok(Self::default())
+    fn redirect_one(&mut self, at: LayerInode) -> Result<(), ReadError> {
+        let inode = self.inode(at)?;
+        let is_open = matches!(inode.kind, InodeKind::Directory { opaque: false, .. });
+        if at.inode == 0 || !is_open {
+            return Ok(());
+        }
+        let below = at.layer.checked_sub(1);
+        let path = self.path_in_stack(at)?;
+        let Some(here) = self.walk(below, &path, false)? else { return Ok(()) };
+        if self.inode(here.at)?.file_type() != Some(FileType::Symlink) {
+            return Ok(());
+        }
+        let Some(target) = self.walk(below, &path, true)? else { return Ok(()) };
+        if self.inode(target.at)?.file_type() != Some(FileType::Directory) {
+            return Ok(());
+        }
+        self.redirects.moved.insert(at, target.path);
+        self.redirects.targets.entry(target.at).or_default().push(at);
+        Ok(())
     }
 }

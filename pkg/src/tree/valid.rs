@@ -1,6 +1,6 @@
 //! The gate: sorting, numbering and checking a tree.
 
-use super::{Dentry, Node, NodeId, NodeKind, Target, Tree, TreeError};
+use super::{Dentry, Node, NodeId, NodeKind, Target, Tree, TreeError, check_node};
 
 /// A tree that obeys every rule of the format, with its names sorted and its
 /// objects numbered.
@@ -27,6 +27,7 @@ pub struct ValidTree {
 
 impl ValidTree {
     pub(super) fn new(mut tree: Tree) -> Result<Self, TreeError> {
+        tree.nodes.iter().try_for_each(check_node)?;
         sort(&mut tree);
         check_parents(&tree)?;
         let nodes = tree.nodes.len();

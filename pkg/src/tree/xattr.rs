@@ -22,6 +22,9 @@ pub const XATTR_NAME_MAX: usize = 255;
 /// Longest attribute value in bytes (Linux `XATTR_SIZE_MAX`).
 pub const XATTR_VALUE_MAX: usize = 65_536;
 
+/// Most attributes of one object: more than Linux can list.
+pub const XATTRS_MAX: usize = 16_384;
+
 /// All distinct sets of a tree.
 #[derive(Debug, Clone, Default)]
 pub struct XattrTable {
@@ -33,7 +36,7 @@ impl XattrTable {
     /// Interns a set; order does not matter, the last of two equal names wins.
     ///
     /// # Errors
-    /// [`TreeError::BadXattr`], and [`TreeError::TooManyNodes`] for 2^32 - 1 distinct sets.
+    /// [`TreeError::BadXattr`], also for more than [`XATTRS_MAX`] attributes, and [`TreeError::TooManyNodes`] for 2^32 - 1 distinct sets.
     pub fn intern(&mut self, mut set: Vec<(Vec<u8>, Vec<u8>)>) -> Result<XattrSetId, TreeError> {
         for (name, value) in &set {
             let bad_name = name.is_empty() || name.len() > XATTR_NAME_MAX || name.contains(&0);
@@ -43,6 +46,9 @@ impl XattrTable {
         }
         if set.is_empty() {
             return Ok(XattrSetId::NONE);
+        }
+        if let Some((name, _)) = set.get(XATTRS_MAX) {
+            return Err(TreeError::BadXattr { name: name.clone() });
         }
         set.reverse();
         set.sort_by(|a, b| a.0.cmp(&b.0));

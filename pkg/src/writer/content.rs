@@ -56,13 +56,21 @@ pub enum Content {
     #[default]
     None,
     /// One slice from offset 0 on.
-    Slice(BlockSlice),
+    Slice {
+        /// Where it is.
+        slice: BlockSlice,
+        /// First byte of the file after it.
+        end: u64,
+    },
     /// These extents of [`Contents::extents`].
     Extents {
         /// The first.
         first: u32,
         /// How many.
         count: u32,
+        /// First byte of the file after the last data; at most the offset of
+        /// a hole that ends the file.
+        end: u64,
     },
 }
 
@@ -90,22 +98,23 @@ impl Contents {
         self.extents.get(start..end).unwrap_or_default()
     }
 
-    /// Records the extents of a node; the last call for a node counts.
+    /// Records the extents of a node, whose data end at `end`; the last call
+    /// for a node counts.
     ///
     /// # Errors
     /// [`WriteError::TooMany`] extents.
-    pub fn set(&mut self, node: NodeId, extents: &[Extent]) -> Result<(), WriteError> {
+    pub fn set(&mut self, node: NodeId, extents: &[Extent], end: u64) -> Result<(), WriteError> {
         let content = match extents {
             [] => Content::None,
             [Extent { file_offset: 0, data: Some(slice) }] if slice.blob == 0 => {
-                Content::Slice(*slice)
+                Content::Slice { slice: *slice, end }
             }
             several => {
                 let many = |_| WriteError::TooMany("extents");
                 let first = u32::try_from(self.extents.len()).map_err(many)?;
                 let count = u32::try_from(several.len()).map_err(many)?;
                 self.extents.extend_from_slice(several);
-                Content::Extents { first, count }
+                Content::Extents { first, count, end }
             }
         };
         let slot = usize::try_from(node.0).unwrap_or(usize::MAX);
@@ -144,6 +153,8 @@ pub struct ContentWriter<W> {
     extents: Vec<Extent>,
     /// Where the next piece of `current` would lie if it went on in the same run.
     next: Option<BlockSlice>,
+    /// First byte of `current` after its last data.
+    end: u64,
     pub(super) contents: Contents,
     dedup: DedupCounts,
 }
@@ -177,6 +188,7 @@ impl<W: Write> ContentWriter<W> {
             current: None,
             extents: Vec::new(),
             next: None,
+            end: 0,
             contents: Contents::default(),
             dedup: DedupCounts::default(),
         })
@@ -258,6 +270,7 @@ impl<W: Write> ContentWriter<W> {
                 return Err(WriteError::LengthMismatch { expected, got });
             }
             self.progress.bytes(wide(got));
+            self.end = segment.offset.saturating_add(wide(got));
             let slice = self.place(bytes, hash)?;
             if self.next != Some(slice) {
                 let extent = Extent { file_offset: segment.offset, data: Some(slice) };
@@ -284,10 +297,11 @@ impl<W: Write> ContentWriter<W> {
 
     fn close_file(&mut self) -> Result<(), WriteError> {
         if let Some(node) = self.current.take() {
-            self.contents.set(node, &self.extents)?;
+            self.contents.set(node, &self.extents, self.end)?;
         }
         self.extents.clear();
         self.next = None;
+        self.end = 0;
         Ok(())
     }
 

@@ -46,7 +46,8 @@ pub enum WriteError {
     /// A number of the format is too small for this input.
     #[error("the layer has too many {0}")]
     TooMany(&'static str),
-    /// A file's content was not written before the metadata.
-    #[error("the content of a file is missing or shorter than its size")]
+    /// A file's content was not written before the metadata, or is not as long
+    /// as its size.
+    #[error("the content of a file is missing or does not fit its size")]
     MissingContent,
 }

@@ -244,9 +244,11 @@ impl Layout<'_> {
     /// The extent records of a file; none when it is empty or its only extent
     /// is in the inode.
     fn extents(&self, node: NodeId) -> &[Extent] {
-        match self.contents.of(node) {
-            Content::Extents { first, count } => self.contents.extents(first, count),
-            Content::None | Content::Slice(_) => &[],
+        match (self.contents.of(node), self.tree.node(node).kind) {
+            (Content::Extents { first, count, .. }, NodeKind::Regular { .. }) => {
+                self.contents.extents(first, count)
+            }
+            _ => &[],
         }
     }
 
@@ -312,10 +314,11 @@ impl Layout<'_> {
         size: u64,
         cursor: &mut Cursor,
     ) -> Result<FileData, WriteError> {
+        let extents = self.extents(node);
         match self.contents.of(node) {
             Content::None if size == 0 => Ok(FileData::Empty),
-            Content::Slice(slice) if size > 0 => Ok(FileData::Inline(slice)),
-            Content::Extents { count, .. } if size > 0 => {
+            Content::Slice { slice, end } if end == size => Ok(FileData::Inline(slice)),
+            Content::Extents { count, end, .. } if covers(extents, end, size) => {
                 let first = cursor.extents;
                 cursor.extents = first.saturating_add(u64::from(count));
                 Ok(FileData::Extents { first, count })
@@ -365,6 +368,16 @@ impl Layout<'_> {
         };
         mapped && (kernel_size || inode.size == inode.hole_bytes)
     }
+}
+
+/// Whether extents whose data end at `end` are all of a file of `size` bytes.
+fn covers(extents: &[Extent], end: u64, size: u64) -> bool {
+    let from_start = extents.first().is_some_and(|extent| extent.file_offset == 0);
+    from_start
+        && match extents.last() {
+            Some(Extent { file_offset, data: None }) => *file_offset >= end && *file_offset < size,
+            _ => end == size,
+        }
 }
 
 /// Running positions of the inode pass.

@@ -166,3 +166,18 @@ fn wrong_options_and_lengths_are_refused() {
     let finished = writer.finish(&tree, &[]).map(|_| ());
     assert!(matches!(finished, Err(WriteError::LengthMismatch { expected: 10, got: 9 })));
 }
+
+#[test]
+fn content_must_fit_the_size() {
+    for (size, given) in [(9usize, 3usize), (3, 9), (5, 0)] {
+        let (tree, nodes) = tree_of(&[size]);
+        let options = Options::default();
+        let mut writer =
+            ContentWriter::new(Vec::new(), options, pool(1), Arc::new(Silent)).unwrap();
+        if given > 0 {
+            writer.piece(nodes[0], 0, given, Box::new(move || Ok(vec![7; given]))).unwrap();
+        }
+        let finished = writer.finish(&tree, &[]).map(|_| ());
+        assert!(matches!(finished, Err(WriteError::MissingContent)), "{size} {given}");
+    }
+}

@@ -50,9 +50,9 @@ pub struct BuildArgs {
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
     /// Give everything this modification time, in seconds since 1970
-    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, conflicts_with = "clamp_mtime", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, allow_hyphen_values = true)]
     mtime: Option<i64>,
-    /// Let no modification time be later than this
+    /// Let no modification time be later than this; --mtime goes before it
     #[arg(long, value_name = "SECONDS", value_parser = options::seconds, env = "SOURCE_DATE_EPOCH", allow_hyphen_values = true)]
     clamp_mtime: Option<i64>,
     /// Give everything this owner
@@ -209,7 +209,7 @@ fn scan_options(args: &BuildArgs) -> anyhow::Result<ScanOptions> {
         (None, Some(latest)) => MtimePolicy::Clamp(latest),
         (None, None) => MtimePolicy::Keep,
     };
-    let exclude = args.exclude_xattr.iter().map(|prefix| prefix.clone().into_bytes());
+    let exclude = args.exclude_xattr.iter().map(|prefix| format!("{prefix}*").into_bytes());
     let xattrs = XattrFilter { include: !args.no_xattrs, exclude: exclude.collect() };
     Ok(ScanOptions {
         xattrs,

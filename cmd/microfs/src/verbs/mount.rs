@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use microfs::stack::StackOptions;
+use microfs_fuse::background::BackgroundError;
 use microfs_fuse::ready::ReadyNotifier;
 use microfs_fuse::{Capability, HelperCall, Log, MountOptions, Origin, background, mount};
 use microfs_oci::{PlatformRequest, Reference};
@@ -60,8 +61,7 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
         Ok::<_, anyhow::Error>(ReadyNotifier::new(parent, args.init_pipe.as_deref(), args.ready_fd)?)
     };
     if !args.foreground && !background::is_copy() {
-        background::spawn(std::env::args_os())?;
-        return Ok(Outcome::Done);
+        return in_background();
     }
     // Made first: dropped on any failure, it tells whoever waits.
     let notifier = notifier()?;
@@ -80,6 +80,16 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     }
     let stack = StackOptions { cache_bytes: u64::from(args.cache_mb) << 20, ..StackOptions::default() };
     serve(&reference, &args.platform.request(), &stack, Path::new(directory), options, notifier)
+}
+
+/// Lets a copy of this process serve, and returns when its mount answers.
+fn in_background() -> anyhow::Result<Outcome> {
+    match background::spawn(std::env::args_os()) {
+        Ok(()) => Ok(Outcome::Done),
+        // It has said why.
+        Err(BackgroundError::Ended { status }) if status.code().is_some() => Ok(Outcome::Negative),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn serve(
@@ -120,8 +130,7 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
             let source = Path::new(OsStr::from_bytes(call.source.as_bytes())).display();
             println!("microfs: mounting {source} on {}", call.target.display());
         }
-        background::spawn(std::env::args_os())?;
-        return Ok(Some(Outcome::Done));
+        return in_background().map(Some);
     }
     let parent = background::enter().context("cannot go into the background")?;
     let notifier = ReadyNotifier::new(parent, None, None)?;
