@@ -56,7 +56,10 @@ pub fn write_directory<W: Write>(
         }
     }
     writer.drain()?;
-    let failed = std::mem::take(&mut *inputs.lock_failed());
+    let mut failed = std::mem::take(&mut *inputs.lock_failed());
+    // Workers report in any order, and once for each piece.
+    failed.sort_by_key(|(node, _)| inputs.tree.inode_index(*node));
+    failed.dedup_by_key(|(node, _)| *node);
     let (sink, summary) = if failed.is_empty() {
         writer.finish(&inputs.tree, &[])?
     } else {
@@ -66,10 +69,7 @@ pub fn write_directory<W: Write>(
     };
     for (node, error) in failed {
         let path = inputs.tree.path(node);
-        let known = skipped.iter().any(|skipped| skipped.path == path);
-        if !known {
-            skipped.push(Skipped { path, reason: SkipReason::Failed(error) });
-        }
+        skipped.push(Skipped { path, reason: SkipReason::Failed(error) });
     }
     Ok(Built { sink, summary, skipped })
 }

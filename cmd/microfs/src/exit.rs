@@ -16,7 +16,7 @@ pub enum Outcome {
 /// Something went wrong: 1. Usage errors are clap's: 2.
 const FAILURE: u8 = 1;
 
-/// Prints an error with its causes on one line and gives the exit code.
+/// Prints an error with its causes and gives the exit code.
 pub fn report(result: anyhow::Result<Outcome>) -> ExitCode {
     match result {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
@@ -24,22 +24,23 @@ pub fn report(result: anyhow::Result<Outcome>) -> ExitCode {
         // Whoever read the output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("microfs: {}", one_line(&error));
+            eprintln!("microfs: {}", chain_text(error.as_ref()));
             ExitCode::from(FAILURE)
         }
     }
 }
 
-/// The causes of an error, each once: some errors repeat their source's text.
-fn one_line(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if text.is_empty() {
-            text = cause;
-        } else if !text.contains(&cause) {
+/// An error and its causes on one line, each once: some repeat their source's text.
+pub fn chain_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let more = next.to_string();
+        if !text.contains(&more) {
             text.push_str(": ");
-            text.push_str(&cause);
+            text.push_str(&more);
         }
+        cause = next.source();
     }
     text.replace('\n', "; ")
 }

@@ -138,7 +138,8 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// A whole block; `None` when there are no more bytes at all.
+    /// A whole block; `None` when there are no more bytes, or only the
+    /// beginning of a block of zeros.
     fn block(&mut self) -> Result<Option<[u8; BLOCK]>, Fault> {
         let mut block = [0; BLOCK];
         let mut filled = 0;
@@ -150,8 +151,8 @@ impl<R: Read> Members<R> {
             filled = filled.saturating_add(read);
         }
         match filled {
-            0 => Ok(None),
             BLOCK => Ok(Some(block)),
+            _ if block.iter().all(|byte| *byte == 0) => Ok(None),
             _ => Err(Fault::Truncated),
         }
     }

@@ -94,7 +94,7 @@ impl Stack {
                 parts = self.child_parts(&parts, name, self.top())?;
             }
         }
-        if parts.first() != Some(&at) && at.inode != 0 {
+        if !parts.contains(&at) && at.inode != 0 {
             // Not what shows at its path: the number is stale. Show it alone.
             parts = vec![at];
         }

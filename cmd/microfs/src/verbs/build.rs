@@ -19,7 +19,7 @@ use microfs_oci::store::BlobWriter;
 use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, verified};
 use serde::Serialize;
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, chain_text};
 use crate::options::{self, ConfigArgs, ThreadArgs};
 use crate::output;
 use crate::progress::Bar;
@@ -67,8 +67,8 @@ pub struct BuildArgs {
     /// Store no extended attributes
     #[arg(long, overrides_with = "xattrs")]
     no_xattrs: bool,
-    /// Store no extended attribute whose name starts so; repeatable
-    #[arg(long, value_name = "PREFIX")]
+    /// Store no extended attribute of this name, which may end in *; repeatable
+    #[arg(long, value_name = "NAME")]
     exclude_xattr: Vec<String>,
     /// Do not go into directories of other filesystems
     #[arg(long, short = 'x')]
@@ -245,10 +245,7 @@ fn reason(skipped: &Skipped) -> String {
     match &skipped.reason {
         SkipReason::Output => "it is the store that is being written".to_owned(),
         SkipReason::OtherFilesystem => "it is on another filesystem".to_owned(),
-        SkipReason::Failed(error) => {
-            let error = anyhow::Error::msg(error.to_string());
-            format!("{error}")
-        }
+        SkipReason::Failed(error) => chain_text(error),
     }
 }
 

@@ -6,7 +6,16 @@
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
+/// Words of a command line, of any types that are text or paths.
+#[macro_export]
+macro_rules! words {
+    ($($word:expr),* $(,)?) => {
+        vec![$(AsRef::<std::ffi::OsStr>::as_ref(&$word).to_os_string()),*]
+    };
+}
+
 pub mod content;
+pub mod image;
 pub mod kinds;
 pub mod plan;
 pub mod program;

@@ -6,14 +6,6 @@ use std::process::{Command, Output, Stdio};
 /// The built binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_microfs");
 
-/// Words of a command line, of any types that are text or paths.
-#[macro_export]
-macro_rules! words {
-    ($($word:expr),* $(,)?) => {
-        vec![$(AsRef::<std::ffi::OsStr>::as_ref(&$word).to_os_string()),*]
-    };
-}
-
 /// The program with the environment that tests need.
 pub fn microfs(words: Vec<OsString>) -> Command {
     let mut command = Command::new(PROGRAM);

@@ -1,0 +1,311 @@
+//! Bad input and a bad environment: one clear line, the right exit code, and
+//! nothing left behind.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
+
+mod support;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::Command;
+
+use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, media_type};
+use support::image::{Image, LARGE, damage};
+use support::program::{PROGRAM, fail, microfs, ok, output, refuse, texts, tool};
+use support::scratch::{Scratch, is_mounted};
+
+/// Each verb that reads an image, with that image.
+fn readers(layout: &Path, tag: &str, scratch: &Scratch) -> Vec<Vec<OsString>> {
+    let empty = scratch.dir("empty");
+    vec![
+        words!["inspect", layout, tag],
+        words!["ls", layout, tag],
+        words!["cat", layout, tag, "/large"],
+        words!["diff", layout, tag, empty],
+        words!["check", layout, tag],
+        words!["extract", layout, tag, scratch.join("extracted")],
+        words!["mount", layout, tag, empty],
+        words!["mount", "-f", layout, tag, empty],
+    ]
+}
+
+#[test]
+fn a_missing_tag_lists_those_there_are() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    ok(words!["tag", layout, "t", "second"]);
+    let mut all = readers(&layout, "nosuch", &scratch);
+    all.push(words!["tag", layout, "nosuch", "x"]);
+    all.push(words!["untag", layout, "nosuch"]);
+    for words in all {
+        refuse(words, &["\"nosuch\"", "it has ", "t", "second"]);
+    }
+    let colon = OsString::from(format!("{}:nosuch", layout.display()));
+    refuse(words!["ls", colon], &["\"nosuch\"", "second"]);
+    refuse(words!["ls", layout], &["a tag is needed", "second"]);
+    assert!(!scratch.join("extracted").exists());
+    assert!(!is_mounted(&scratch.join("empty")));
+}
+
+#[test]
+fn what_is_no_layout_is_refused() {
+    let scratch = Scratch::new();
+    let plain = scratch.dir("plain");
+    scratch.file("plain/README", "nothing of ours");
+    let file = scratch.file("file", "");
+    let missing = scratch.join("missing");
+    for layout in [&plain, &file, &missing] {
+        for words in readers(layout, "t", &scratch) {
+            refuse(words, &[layout.to_str().unwrap()]);
+        }
+    }
+    refuse(words!["ls", plain, "t"], &["not an OCI image layout"]);
+    refuse(words!["images", plain], &["not an OCI image layout"]);
+    refuse(words!["gc", plain], &["not an OCI image layout"]);
+    // A build does not spread over a folder of something else.
+    refuse(words!["build", scratch.dir("s"), plain, "t"], &["README", "not an OCI image layout"]);
+    assert_eq!(std::fs::read_dir(&plain).unwrap().count(), 1);
+    refuse(words!["build", scratch.join("s"), file, "t"], &["file"]);
+}
+
+#[test]
+fn damaged_documents_are_refused() {
+    let cases: [(fn(&Image) -> std::path::PathBuf, &str); 3] = [
+        (|image| image.layout.join("index.json"), "index.json"),
+        (|image| image.layout.join("oci-layout"), "oci-layout"),
+        (Image::manifest, "digest mismatch"),
+    ];
+    for (file, text) in cases {
+        let scratch = Scratch::new();
+        let image = Image::new(&scratch);
+        let path = file(&image);
+        // The first byte of a JSON document is a brace.
+        damage(&path, 0);
+        for words in readers(&image.layout, "t", &scratch) {
+            refuse(words, &[text]);
+        }
+    }
+}
+
+#[test]
+fn a_truncated_or_missing_layer_is_refused() {
+    let scratch = Scratch::new();
+    let image = Image::new(&scratch);
+    let layer = image.layer();
+    let file = std::fs::File::options().write(true).open(&layer).unwrap();
+    let length = file.metadata().unwrap().len();
+    for shorter in [length - 1, length - 4096, 4096, 0] {
+        file.set_len(shorter).unwrap();
+        for words in readers(&image.layout, "t", &scratch) {
+            refuse(words, &["size mismatch", &length.to_string()]);
+        }
+    }
+    std::fs::remove_file(&layer).unwrap();
+    for words in readers(&image.layout, "t", &scratch) {
+        refuse(words, &["missing blob sha256:"]);
+    }
+}
+
+#[test]
+fn a_layer_with_another_superblock_is_refused() {
+    let scratch = Scratch::new();
+    let image = Image::new(&scratch);
+    let layer = image.layer();
+    let length = layer.metadata().unwrap().len();
+    damage(&layer, length - 4096 + 300);
+    for words in readers(&image.layout, "t", &scratch) {
+        refuse(words, &["damaged", "superblock"]);
+    }
+}
+
+#[test]
+fn altered_content_is_never_given_out() {
+    let scratch = Scratch::new();
+    let image = Image::new(&scratch);
+    // Somewhere in the blocks of `large`, which do not compress.
+    damage(&image.layer(), LARGE / 2);
+    let layout = &image.layout;
+    refuse(words!["cat", layout, "t", "/large"], &["/large", "R13"]);
+    let check = output(&mut microfs(words!["check", layout, "t"]));
+    assert_eq!(check.status.code(), Some(1), "{:?}", texts(&check));
+    let extract = microfs(words!["extract", layout, "t", scratch.join("extracted")]);
+    let extract = output(&mut { extract });
+    assert_eq!(extract.status.code(), Some(1), "{:?}", texts(&extract));
+    refuse(words!["diff", layout, "t", image.source], &["large"]);
+
+    let mount = scratch.dir("mount");
+    ok(words!["mount", layout, "t", mount]);
+    let error = std::fs::read(mount.join("large")).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
+    // The rest is as it was.
+    let small = std::fs::read(mount.join("linked")).unwrap();
+    assert_eq!(small, std::fs::read(image.source.join("linked")).unwrap());
+    ok(words!["umount", mount]);
+}
+
+#[test]
+fn every_altered_byte_of_metadata_is_found() {
+    let scratch = Scratch::new();
+    let image = Image::new(&scratch);
+    let layer = image.layer();
+    let length = layer.metadata().unwrap().len();
+    let original = std::fs::read(&layer).unwrap();
+    // The tail: metadata blocks, block pointers, page digests; not the zeros.
+    let used = original[..length as usize - 4096].iter().rposition(|byte| *byte != 0).unwrap();
+    for offset in (LARGE + 3000..used as u64).step_by(37) {
+        damage(&layer, offset);
+        let check = output(&mut microfs(words!["check", image.layout, "t"]));
+        assert_eq!(check.status.code(), Some(1), "byte {offset}: {:?}", texts(&check));
+        damage(&layer, offset);
+    }
+    ok(words!["check", image.layout, "t"]);
+}
+
+#[test]
+fn an_unsupported_version_is_named() {
+    let scratch = Scratch::new();
+    let image = Image::new(&scratch);
+    let mut bytes = std::fs::read(image.layer()).unwrap();
+    let version = bytes.len() - 4096 + 8;
+    bytes[version] = 9;
+    let layout = Layout::open(&image.layout).unwrap();
+    let session = layout.begin().unwrap();
+    let blob = session.put(&bytes).unwrap();
+    let spec = ImageSpec {
+        layers: vec![NewLayer::opaque(media_type::microfs_layer(), blob)],
+        platform: Some(Platform::host()),
+        ..ImageSpec::default()
+    };
+    let assembled = session.assemble(&spec).unwrap();
+    session.publish("future", &assembled.manifest).unwrap();
+    drop(session);
+    for words in readers(&image.layout, "future", &scratch) {
+        refuse(words, &["version"]);
+    }
+}
+
+#[test]
+fn a_bad_mount_point_is_named() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let missing = scratch.join("missing");
+    let file = scratch.file("file", "x");
+    let busy = scratch.dir("busy");
+    ok(words!["mount", layout, "t", busy]);
+    for options in [&[][..], &["-f"]] {
+        let mount = |at: &Path| {
+            let mut words = words!["mount"];
+            words.extend(options.iter().map(OsString::from));
+            words.extend(words![layout, "t", at]);
+            words
+        };
+        refuse(mount(&missing), &["missing does not exist"]);
+        refuse(mount(&file), &["file is not a directory"]);
+        refuse(mount(&busy), &["busy is busy", "already mounted"]);
+    }
+    let _open = std::fs::File::open(busy.join("large")).unwrap();
+    refuse(words!["umount", busy], &["busy is busy", "--lazy"]);
+    ok(words!["umount", "--lazy", busy]);
+    refuse(words!["umount", busy], &["busy is not a mount point"]);
+    refuse(words!["umount", missing], &["missing does not exist"]);
+    refuse(words!["umount", scratch.path()], &["tmpfs, not of microfs"]);
+}
+
+/// Runs the program in a mount namespace of its own after some shell commands.
+fn in_namespace(before: &str, words: Vec<OsString>) -> Command {
+    let mut command = tool("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-e", "-c"]);
+    command.arg(format!("{before}\nexec \"$0\" \"$@\"")).arg(PROGRAM).args(words);
+    command
+}
+
+#[test]
+fn a_missing_fuse_device_is_named() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let at = scratch.dir("mount");
+    let bare = "mount -t tmpfs none /dev; mknod -m 666 /dev/null c 1 3";
+    let empty = scratch.file("not-a-device", "");
+    let other = format!("mount --bind {} /dev/fuse", empty.display());
+    for options in [words![], words!["-f"]] {
+        let mut words = words!["mount"];
+        words.extend(options);
+        words.extend(words![layout, "t", at]);
+        let line = fail(&mut in_namespace(bare, words.clone()), 1);
+        assert!(line.contains("/dev/fuse is missing"), "{line}");
+        fail(&mut in_namespace(&other, words), 1);
+    }
+    // What needs no mount works all the same.
+    let listing = in_namespace(bare, words!["ls", "-1", layout, "t"]);
+    assert_eq!(support::program::succeed(&mut { listing }).lines().count(), 6);
+}
+
+#[test]
+fn wrong_usage_is_code_2() {
+    let scratch = Scratch::new();
+    let source = scratch.dir("source");
+    let layout = scratch.join("layout");
+    let build = |more: &[&str]| {
+        let mut words = words!["build", source, layout, "t"];
+        words.extend(more.iter().map(OsString::from));
+        words
+    };
+    let wrong = [
+        words![],
+        words!["nosuchverb"],
+        words!["build"],
+        words!["build", source],
+        words!["build", source, layout, "t", "extra"],
+        words!["mount"],
+        words!["mount", layout],
+        words!["mount", "--threads", "0", layout, "t", source],
+        words!["mount", "--ready-fd", "x", layout, "t", source],
+        words!["ls"],
+        words!["umount"],
+        words!["--nosuchoption"],
+        build(&["--block-size", "513"]),
+        build(&["--block-size", "256"]),
+        build(&["--block-size", "2M"]),
+        build(&["--compression", "gzip"]),
+        build(&["--compression", "zstd:0"]),
+        build(&["--compression", "zstd:23"]),
+        build(&["--threads", "0"]),
+        build(&["--mtime", "yesterday"]),
+        build(&["--owner", "root"]),
+        build(&["--owner", "1:1", "--all-root"]),
+        build(&["--on-error", "perhaps"]),
+        build(&["--config-platform", "linux"]),
+        build(&["--nosuchoption"]),
+    ];
+    for words in wrong {
+        let output = output(&mut microfs(words.clone()));
+        let (out, err) = texts(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}\n{err}");
+        assert_eq!(out, "", "{words:?}");
+        assert!(err.contains("Usage: microfs") || err.starts_with("error: "), "{words:?}: {err}");
+    }
+    let mut epoch = microfs(build(&[]));
+    epoch.env("SOURCE_DATE_EPOCH", "now");
+    assert_eq!(output(&mut epoch).status.code(), Some(2));
+    assert!(!layout.exists(), "nothing was begun");
+}
+
+#[test]
+fn values_that_only_the_work_shows_to_be_wrong_are_one_line() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let at = scratch.dir("mount");
+    refuse(words!["build", source, layout, "no tag"], &["\"no tag\" is not a valid tag"]);
+    refuse(words!["build", source, layout, "u", "--config-env", "x"], &["NAME=VALUE"]);
+    let from = scratch.join("patterns");
+    refuse(words!["build", source, layout, "u", "--exclude-from", from], &["patterns"]);
+    refuse(words!["mount", "-o", "rw", layout, "t", at], &["read-only"]);
+    refuse(words!["mount", "-o", "nosuch", layout, "t", at], &["nosuch"]);
+    refuse(words!["mount", "-o", "threads=x", layout, "t", at], &["threads=x"]);
+    refuse(words!["cat", layout, "t", "/nosuch"], &["/nosuch", "no such file"]);
+    refuse(words!["cat", layout, "t", "/directory"], &["/directory", "is a directory"]);
+    refuse(words!["cat", layout, "t", "/large/x"], &["not a directory"]);
+    refuse(words!["ls", layout, "t", "/nosuch"], &["/nosuch", "no such file"]);
+    refuse(words!["diff", layout, "t", scratch.join("nosuch")], &["nosuch"]);
+    refuse(words!["ls", "--platform", "plan9/mips", layout, "t"], &["plan9/mips", "it has linux/"]);
+    refuse(words!["extract", layout, "t", scratch.join("no/such")], &["no/such"]);
+}

@@ -1,0 +1,228 @@
+use std::sync::Arc;
+
+use super::number;
+use super::*;
+use crate::stack::{LayerSource, NodeNum, Stack, StackOptions};
+use crate::writer::{Options, Silent};
+
+#[test]
+fn numbers_in_every_style() {
+    assert_eq!(number::field(b"0000644\0"), Some(0o644));
+    assert_eq!(number::field(b"   644 \0"), Some(0o644));
+    assert_eq!(number::field(b"77777777"), Some(0o77_777_777));
+    assert_eq!(number::field(&[0; 8]), Some(0));
+    assert_eq!(number::field(b"12x4567\0"), None);
+    assert_eq!(number::field(&[0x80, 0, 0, 0, 0, 0, 1, 0]), Some(256));
+    assert_eq!(number::field(&[0xff; 12]), Some(-1));
+    assert_eq!(number::field(&[0x80, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]), None);
+}
+
+#[test]
+fn times_do_not_go_through_a_float() {
+    assert_eq!(number::time(b"1700000000.123456789"), Some((1_700_000_000, 123_456_789)));
+    assert_eq!(number::time(b"1"), Some((1, 0)));
+    assert_eq!(number::time(b"1.5"), Some((1, 500_000_000)));
+    assert_eq!(number::time(b"-1.5"), Some((-2, 500_000_000)));
+    assert_eq!(number::time(b"-1"), Some((-1, 0)));
+    assert_eq!(number::time(b"-0.0000000001"), Some((-1, 999_999_999)));
+    assert_eq!(number::time(b"1.0000000009"), Some((1, 0)));
+    for bad in [&b""[..], b".", b"-", b"1.x", b"1e3", b"99999999999999999999"] {
+        assert_eq!(number::time(bad), None);
+    }
+}
+
+fn pool() -> Arc<rayon::ThreadPool> {
+    Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap())
+}
+
+fn convert(archive: &[u8]) -> Result<Vec<u8>, LayerError> {
+    let options = LayerOptions { writer: Options::default() };
+    write_layer(archive, Vec::new(), &options, pool(), Arc::new(Silent)).map(|(_, blob, _)| blob)
+}
+
+fn stack(archives: &[Vec<u8>]) -> Stack {
+    let layer = |archive: &Vec<u8>| LayerSource {
+        source: Box::new(convert(archive).unwrap()),
+        sha256: None,
+    };
+    Stack::open(archives.iter().map(layer).collect(), &StackOptions::default()).unwrap()
+}
+
+fn find(stack: &Stack, path: &str) -> Option<NodeNum> {
+    let mut node = NodeNum::ROOT;
+    for name in path.split('/') {
+        node = stack.lookup(node, name.as_bytes()).unwrap()?;
+    }
+    Some(node)
+}
+
+/// Writes archives with the `tar` crate, a second implementation.
+struct Maker(tar::Builder<Vec<u8>>);
+
+impl Maker {
+    fn new() -> Self {
+        Self(tar::Builder::new(Vec::new()))
+    }
+
+    fn entry(mut self, path: &str, kind: tar::EntryType, link: &str, data: &[u8]) -> Self {
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(0o640);
+        header.set_size(data.len() as u64);
+        header.set_mtime(1000);
+        if !link.is_empty() {
+            header.set_link_name(link).unwrap();
+        }
+        self.0.append_data(&mut header, path, data).unwrap();
+        self
+    }
+
+    fn file(self, path: &str, data: &str) -> Self {
+        self.entry(path, tar::EntryType::Regular, "", data.as_bytes())
+    }
+
+    fn directory(self, path: &str) -> Self {
+        self.entry(path, tar::EntryType::Directory, "", b"")
+    }
+
+    fn hard_link(self, path: &str, target: &str) -> Self {
+        self.entry(path, tar::EntryType::Link, target, b"")
+    }
+
+    fn symlink(self, path: &str, target: &str) -> Self {
+        self.entry(path, tar::EntryType::Symlink, target, b"")
+    }
+
+    fn end(self) -> Vec<u8> {
+        self.0.into_inner().unwrap()
+    }
+}
+
+fn content(stack: &Stack, path: &str) -> Option<String> {
+    let node = find(stack, path)?;
+    let mut bytes = vec![0; 4096];
+    let length = stack.read_at(node, 0, &mut bytes).unwrap();
+    Some(String::from_utf8(bytes[..length].to_vec()).unwrap())
+}
+
+#[test]
+fn whiteouts_hide_lower_layers_only_in_any_order() {
+    let lower = Maker::new().file("d/a", "low").file("d/b", "low").file("c", "low").end();
+    for upper in [
+        Maker::new().file("d/.wh.a", "").file("d/a", "new").file(".wh.c", "").end(),
+        Maker::new().file(".wh.c", "").file("d/a", "new").file("d/.wh.a", "").end(),
+    ] {
+        let stack = stack(&[lower.clone(), upper]);
+        assert_eq!(content(&stack, "d/a").as_deref(), Some("new"));
+        assert_eq!(content(&stack, "d/b").as_deref(), Some("low"));
+        assert_eq!(find(&stack, "c"), None);
+    }
+}
+
+#[test]
+fn hollow_directories_show_only_over_directories() {
+    let lower = Maker::new().directory("real").file("real/x", "1").file("file", "2").end();
+    let upper = Maker::new().file("real/.wh.x", "").file("file/.wh.y", "").file("no/.wh.z", "");
+    let stack = stack(&[lower, upper.end()]);
+    let mut names = Vec::new();
+    stack
+        .read_dir(NodeNum::ROOT, 0, &mut |entry| {
+            names.push(String::from_utf8(entry.name.to_vec()).unwrap());
+            std::ops::ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!(names, ["file", "real"]);
+    assert_eq!(content(&stack, "file").as_deref(), Some("2"));
+    assert_eq!(find(&stack, "real/x"), None);
+    assert_eq!(find(&stack, "no"), None);
+    assert_eq!(stack.attr(find(&stack, "real").unwrap()).unwrap().permissions, 0o640);
+    assert_eq!(stack.attr(NodeNum::ROOT).unwrap().links, 3);
+}
+
+#[test]
+fn children_of_a_link_below_go_into_its_target() {
+    let lower = Maker::new().directory("usr").directory("usr/lib").symlink("lib", "usr/lib").end();
+    let middle = Maker::new().file("lib/x", "one").file("lib/sub/y", "two").end();
+    let upper = Maker::new().file("lib/z", "three").hard_link("w", "lib/x").end();
+    let stack = stack(&[lower, middle, upper]);
+    assert_eq!(content(&stack, "usr/lib/x").as_deref(), Some("one"));
+    assert_eq!(content(&stack, "usr/lib/sub/y").as_deref(), Some("two"));
+    assert_eq!(content(&stack, "usr/lib/z").as_deref(), Some("three"));
+    let lib = find(&stack, "lib").unwrap();
+    assert_eq!(stack.read_link(lib).unwrap(), b"usr/lib");
+    assert_eq!(find(&stack, "w"), find(&stack, "usr/lib/x"));
+    assert_eq!(stack.attr(find(&stack, "w").unwrap()).unwrap().links, 2);
+    let sub = find(&stack, "usr/lib/sub").unwrap();
+    assert_eq!(stack.path(sub).unwrap(), b"usr/lib/sub");
+    assert_eq!(stack.parent(sub).unwrap(), find(&stack, "usr/lib").unwrap());
+}
+
+#[test]
+fn hard_links_reach_lower_layers_and_forward() {
+    let lower = Maker::new().file("f", "old").end();
+    let upper = Maker::new().hard_link("g", "f").file("f", "new").hard_link("h", "g").end();
+    let two = stack(&[lower, upper]);
+    assert_eq!(content(&two, "f").as_deref(), Some("new"));
+    assert_eq!(content(&two, "g").as_deref(), Some("old"));
+    assert_eq!(find(&two, "g"), find(&two, "h"));
+    assert_eq!(two.attr(find(&two, "g").unwrap()).unwrap().links, 2);
+    let forward = Maker::new().hard_link("a", "b").file("b", "late").end();
+    let one = stack(&[forward]);
+    assert_eq!(content(&one, "a").as_deref(), Some("late"));
+    assert_eq!(find(&one, "a"), find(&one, "b"));
+    assert_eq!(one.attr(find(&one, "b").unwrap()).unwrap().links, 2);
+}
+
+#[test]
+fn every_truncation_of_member_data_is_an_error() {
+    let archive = Maker::new().file("a", "0123456789").file("b", "x").end();
+    // Data of the last member end here; padding and end blocks may be missing.
+    let complete = 512 + 512 + 512 + 1;
+    for length in 0..archive.len() {
+        let result = convert(&archive[..length]);
+        let at_boundary =
+            length == 0 || (1024 - 502..=1024).contains(&length) || length >= complete;
+        assert_eq!(result.is_ok(), at_boundary, "cut at {length}");
+    }
+}
+
+#[test]
+fn no_garbage_makes_it_panic() {
+    let archive = Maker::new().directory("d").file("d/f", "data").symlink("l", "d").end();
+    for at in 0..archive.len() {
+        let mut bad = archive.clone();
+        bad[at] ^= 0x5a;
+        // Either is right; that it returns is the point, and what it returns
+        // must open.
+        if let Ok(blob) = convert(&bad) {
+            let layer = LayerSource { source: Box::new(blob), sha256: None };
+            assert!(Stack::open(vec![layer], &StackOptions::default()).is_ok());
+        }
+    }
+}
+
+#[test]
+fn refuses_what_cannot_be_represented() {
+    let escape = || {
+        let mut header = tar::Header::new_ustar();
+        header.as_old_mut().name[..9].copy_from_slice(b"../escape");
+        header.set_entry_type(tar::EntryType::Regular);
+        header.set_size(0);
+        header.set_cksum();
+        header.as_bytes().to_vec()
+    };
+    assert!(matches!(
+        convert(&escape()),
+        Err(LayerError::Archive(ArchiveError { fault: Fault::Escapes, offset: 0, .. }))
+    ));
+    let bad = Maker::new().file("ok", "1").directory("d").hard_link("x", "d").end();
+    match convert(&bad) {
+        Err(LayerError::Archive(error)) => {
+            assert_eq!((error.member.as_slice(), error.offset), (&b"x"[..], 1536));
+            assert!(matches!(error.fault, Fault::LinkToDirectory));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(convert(&Maker::new().file(".wh.", "").end()).is_err());
+    assert!(convert(&Maker::new().file(".wh.d/x", "").end()).is_err());
+}
