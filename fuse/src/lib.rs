@@ -18,6 +18,7 @@ pub use crate::unmount::{Unmount, unmount};
 pub mod background;
 pub mod ready;
 
+mod adapter;
 mod attach;
 mod attr;
 mod capability;

@@ -11,11 +11,11 @@ use std::time::Duration;
 use fuser::{Session, SessionACL};
 use microfs::stack::{NodeNum, Stack};
 
+use crate::adapter::Adapter;
 use crate::attach::{Attached, attach, device_opens};
 use crate::detach::detach;
 use crate::errno::describe;
 use crate::error::{MountError, UnmountError};
-use crate::fs::Adapter;
 use crate::log::Log;
 use crate::mount_point;
 use crate::mountinfo::{self, Device, MountEntry};

@@ -64,3 +64,17 @@ impl ScanProgress for Bar {
         ControlFlow::Continue(())
     }
 }
+
+impl microfs::extract::Progress for Bar {
+    fn object(&self) {}
+
+    fn bytes(&self, more: u64) {
+        self.0.inc(more);
+    }
+}
+
+impl microfs::reader::check::Progress for Bar {
+    fn bytes(&self, more: u64) {
+        self.0.inc(more);
+    }
+}

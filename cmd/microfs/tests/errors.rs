@@ -31,8 +31,8 @@ fn readers(layout: &Path, tag: &str, scratch: &Scratch) -> Vec<Vec<OsString>> {
 #[test]
 fn a_missing_tag_lists_those_there_are() {
     let scratch = Scratch::new();
-    let Image { layout, .. } = Image::new(&scratch);
-    ok(words!["tag", layout, "t", "second"]);
+    let Image { layout, source } = Image::new(&scratch);
+    ok(words!["build", "-q", "--all-root", "--mtime", "1", source, layout, "second"]);
     let mut all = readers(&layout, "nosuch", &scratch);
     all.push(words!["tag", layout, "nosuch", "x"]);
     all.push(words!["untag", layout, "nosuch"]);

@@ -2,8 +2,11 @@
 
 pub mod build;
 pub mod cat;
+pub mod check;
 pub mod diff;
 pub mod docs;
+pub mod dump;
+pub mod extract;
 pub mod gc;
 pub mod images;
 pub mod inspect;

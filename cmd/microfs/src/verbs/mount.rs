@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::Args;
 use microfs::stack::StackOptions;
-use microfs_fuse::background::BackgroundError;
+use microfs_fuse::background::{self, BackgroundError};
 use microfs_fuse::ready::ReadyNotifier;
-use microfs_fuse::{Capability, HelperCall, Log, MountOptions, Origin, background, mount};
+use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, mount};
 use microfs_oci::{PlatformRequest, Reference};
 
 use crate::exit::Outcome;
@@ -44,6 +44,9 @@ pub struct MountArgs {
     /// MiB of decoded blocks to keep
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     cache_mb: u32,
+    /// Append reports of damage to this file [default: standard error, in the foreground]
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
     /// Mount over a microfs mount that is already there
     #[arg(long)]
     over: bool,
@@ -72,6 +75,10 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
         over: args.over,
         ..MountOptions::default()
     };
+    if let Some(file) = &args.log {
+        options.log = Log::append_to(file)
+            .with_context(|| format!("cannot write to {}", file.display()))?;
+    }
     for list in &args.options {
         options.apply(list, Origin::CommandLine)?;
     }
@@ -104,11 +111,12 @@ fn serve(
     if options.fs_name.is_none() {
         options.fs_name = Some(image::reference_text(reference).into());
     }
-    options.log = Log::stderr();
     let mounted = mount(opened.stack, directory, &options)?;
     notifier.ready()?;
-    mounted.wait()?;
-    Ok(Outcome::Done)
+    match mounted.wait()? {
+        End::Unmounted => Ok(Outcome::Done),
+        End::Abandoned => bail!("ended while the mount was still in use"),
+    }
 }
 
 /// When the program was called as `mount.microfs` or `mount.fuse.microfs`:

@@ -14,6 +14,8 @@ pub enum Fill {
     Random(u64),
     /// Words that compress, from a seed.
     Words(u64),
+    /// Exactly this.
+    Text(&'static str),
 }
 
 /// A run of data in a file.
@@ -40,9 +42,19 @@ impl Content {
         Self { size, runs: if size == 0 { Vec::new() } else { vec![run] } }
     }
 
+    /// A short text.
+    pub fn text(text: &'static str) -> Self {
+        Self::whole(text.len() as u64, Fill::Text(text))
+    }
+
     /// A file that is one hole.
     pub fn hole(size: u64) -> Self {
         Self { size, runs: Vec::new() }
+    }
+
+    /// Bytes of one of its runs.
+    pub fn run_bytes(run: &Run) -> Vec<u8> {
+        Source::new(run.fill).take(usize::try_from(run.length).unwrap())
     }
 
     /// Writes it into an empty file.
@@ -63,7 +75,7 @@ impl Content {
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; usize::try_from(self.size).unwrap()];
         for run in &self.runs {
-            let piece = Source::new(run.fill).take(run.length as usize);
+            let piece = Self::run_bytes(run);
             bytes[run.offset as usize..][..piece.len()].copy_from_slice(&piece);
         }
         bytes
@@ -74,6 +86,7 @@ enum Source {
     Zeros,
     Random(Random),
     Words(Random, Vec<u8>),
+    Text(&'static [u8]),
 }
 
 impl Source {
@@ -82,6 +95,7 @@ impl Source {
             Fill::Zeros => Self::Zeros,
             Fill::Random(seed) => Self::Random(Random::new(seed)),
             Fill::Words(seed) => Self::Words(Random::new(seed), Vec::new()),
+            Fill::Text(text) => Self::Text(text.as_bytes()),
         }
     }
 
@@ -91,6 +105,11 @@ impl Source {
         match self {
             Self::Zeros => vec![0; length],
             Self::Random(random) => random.bytes(length),
+            Self::Text(text) => {
+                let (taken, rest) = text.split_at(length);
+                *text = rest;
+                taken.to_vec()
+            }
             Self::Words(random, rest) => {
                 while rest.len() < length {
                     rest.extend_from_slice(random.pick(&WORDS).as_bytes());

@@ -80,9 +80,10 @@ pub fn assert_nothing_written(layout: &Path) {
         return;
     }
     assert_eq!(ok(words!["images", layout]), "");
-    let sessions = layout.join(".microfs/sessions");
-    let left = std::fs::read_dir(&sessions).map_or(0, Iterator::count);
-    assert_eq!(left, 0, "unfinished files below {}", sessions.display());
+    let sessions = std::fs::read_dir(layout.join(".microfs/sessions")).into_iter().flatten();
+    let unfinished = sessions.map(|session| std::fs::read_dir(session.unwrap().path()).unwrap());
+    let unfinished: Vec<_> = unfinished.flatten().map(|file| file.unwrap().path()).collect();
+    assert!(unfinished.is_empty(), "{unfinished:?}");
     for entry in std::fs::read_dir(layout.join("blobs/sha256")).into_iter().flatten() {
         // What has a blob's name is whole: `sha256sum` agrees.
         let path = entry.unwrap().path();

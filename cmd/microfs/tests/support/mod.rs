@@ -15,7 +15,9 @@ macro_rules! words {
 }
 
 pub mod content;
+pub mod dump;
 pub mod image;
+pub mod layers;
 pub mod kinds;
 pub mod plan;
 pub mod program;
@@ -23,7 +25,9 @@ pub mod random;
 pub mod read_only;
 pub mod same;
 pub mod scratch;
+pub mod server;
 pub mod special_kinds;
+pub mod users;
 
 /// Whether the long versions of the tests are asked for.
 pub fn is_long() -> bool {

@@ -76,17 +76,27 @@ impl Plan {
     }
 
     pub fn add(&mut self, parent: Number, name: &[u8], what: What, meta: Meta) -> Number {
+        assert!(!self.has(parent, name), "{} twice", name.escape_ascii());
+        self.add_unchecked(parent, name, what, meta)
+    }
+
+    /// As [`Self::add`] for directories so large that looking is too slow.
+    pub fn add_unchecked(&mut self, at: Number, name: &[u8], what: What, meta: Meta) -> Number {
         let number = self.objects.len();
         self.objects.push(Object { what, meta });
         self.children.push(Vec::new());
         self.names.push(0);
-        self.link(parent, name, number);
+        self.link_unchecked(at, name, number);
         number
     }
 
     /// Gives an object one more name.
     pub fn link(&mut self, parent: Number, name: &[u8], object: Number) {
         assert!(!self.has(parent, name), "{} twice", name.escape_ascii());
+        self.link_unchecked(parent, name, object);
+    }
+
+    pub fn link_unchecked(&mut self, parent: Number, name: &[u8], object: Number) {
         self.children[parent].push(Name { name: name.to_vec(), object });
         self.names[object] += 1;
     }

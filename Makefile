@@ -1,0 +1,131 @@
+# microfs: `make demo` shows the main job, `make test` tests everything.
+# All targets install what they need by apt when it is missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-builtin-rules
+# Each step uses all cores by itself.
+.NOTPARALLEL:
+# A recipe is one script.
+.ONESHELL:
+
+CARGO ?= cargo
+# Debian's own Python: the one that Debian's python3-zstandard belongs to.
+PYTHON ?= /usr/bin/python3
+TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+
+BUILD_PACKAGES := gcc libc6-dev
+DEMO_PACKAGES := $(BUILD_PACKAGES) fuse3 mmdebstrap mount uidmap
+TEST_PACKAGES := $(DEMO_PACKAGES) acl attr crun erofs-utils jq libcap2-bin \
+	python3 python3-pip python3-venv python3-zstandard runc skopeo \
+	squashfs-tools squashfuse umoci
+BENCH_PACKAGES := $(DEMO_PACKAGES) squashfs-tools squashfuse
+
+# Where `make install` puts things.
+PREFIX ?= /usr/local
+DESTDIR ?=
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+# mount(8) looks for its helpers in /sbin and /usr/sbin only.
+SBINDIR = $(DESTDIR)/usr/sbin
+MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
+BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+# Which of the hard inputs run; empty for all that a verb exists for.
+NASTY_OPTIONS ?= --kind rootfs
+
+# Tests run optimised, so that they are quick, with debug assertions and overflow checks on.
+export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
+export CARGO_PROFILE_DEV_DEBUG ?= line-tables-only
+
+.PHONY: help
+help: ## Show the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: setup
+setup: ## Install all Debian packages that tests and demo use
+	@testdata/setup.sh $(TEST_PACKAGES)
+
+.PHONY: setup-demo
+setup-demo:
+	@testdata/setup.sh $(DEMO_PACKAGES)
+
+.PHONY: build
+build: ## Build the program, optimised
+	@testdata/setup.sh $(BUILD_PACKAGES)
+	$(CARGO) build --locked --release
+
+.PHONY: demo
+demo: setup-demo build ## Build, check, mount and compare a Debian root filesystem, or ROOTFS=DIR
+	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/demo.sh
+
+.PHONY: test
+test: setup test-rust test-reader test-nasty check ## Run all tests and checks
+
+.PHONY: test-rust
+test-rust: setup
+	$(CARGO) test --locked --workspace
+
+.PHONY: test-reader
+test-reader: setup
+	$(PYTHON) testdata/reader/test_golden.py
+
+# In namespaces of their own, so that no mount and no server outlives a failure.
+.PHONY: test-nasty
+test-nasty: setup
+	$(CARGO) build --locked
+	program=$(TARGET_DIR)/debug/microfs
+	$(SUDO) unshare --mount --pid --fork --kill-child --mount-proc \
+		$(PYTHON) -B testdata/nasty/check.py testdata/nasty/cases $(NASTY_OPTIONS) \
+		--convert-rootfs "$$program build -q {rootfs} {oci_out}:{tag}" \
+		--mount "$$program mount {oci_out} {tag} {mnt}" \
+		--umount "$$program umount {mnt}" \
+		--extract "$$program extract {oci_out} {tag} {out}"
+
+.PHONY: test-long
+test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
+	MICROFS_LONG=1 $(CARGO) test --locked --workspace --release
+
+.PHONY: check
+check: setup fmt clippy doc deps ## Check format, lints, documentation, dependency arrows
+
+.PHONY: fmt
+fmt:
+	@$(CARGO) fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	$(CARGO) fmt --all --check
+
+.PHONY: clippy
+clippy:
+	@$(CARGO) clippy --version >/dev/null 2>&1 || rustup component add clippy
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+.PHONY: doc
+doc:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+.PHONY: deps
+deps:
+	$(PYTHON) testdata/deps.py
+
+.PHONY: bench
+bench: build ## Compare build and read with squashfs, on the demo's tree or ROOTFS=DIR
+	@testdata/setup.sh $(BENCH_PACKAGES)
+	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/bench.sh
+
+.PHONY: install
+install: ## Install below PREFIX (default /usr/local), DESTDIR before it
+	program=$(TARGET_DIR)/release/microfs
+	test -x "$$program" || { echo "run \`make build\` first" >&2; exit 1; }
+	install -d $(BINDIR) $(SBINDIR) $(MANDIR) $(BASHDIR) $(ZSHDIR) $(FISHDIR)
+	install -m 755 "$$program" $(BINDIR)/microfs
+	ln -sf $(PREFIX)/bin/microfs $(SBINDIR)/mount.microfs
+	"$$program" manual $(MANDIR)
+	"$$program" completions bash >$(BASHDIR)/microfs
+	"$$program" completions zsh >$(ZSHDIR)/_microfs
+	"$$program" completions fish >$(FISHDIR)/microfs.fish
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf $(TARGET_DIR)

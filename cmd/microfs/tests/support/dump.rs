@@ -1,0 +1,290 @@
+//! The text of a layer, as `testdata/README.md` describes it: from a tree that
+//! was written, and from a layer that is read.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::ops::Range;
+
+use microfs::{FileType, ReadError};
+use microfs::stack::{NodeNum, Stack};
+use microfs::tree::{NodeId, NodeKind, Target, Timestamp, ValidTree};
+use microfs_oci::verified::sha256;
+
+use super::content::Content;
+use super::layers::Layer;
+
+/// One line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    path: Vec<u8>,
+    size: u64,
+    mode: u32,
+    links: u32,
+    uid: u32,
+    gid: u32,
+    device: (u32, u32),
+    mtime: Timestamp,
+    /// Target of a link, or the first path of the same object.
+    payload: Option<Vec<u8>>,
+    is_again: bool,
+    data: Option<String>,
+    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Names of what only a layer has, each with a value.
+    marks: Vec<(&'static str, String)>,
+}
+
+impl Entry {
+    fn new(path: Vec<u8>) -> Self {
+        let (size, mode, links, uid, gid, device) = (0, 0, 0, 0, 0, (0, 0));
+        let (payload, is_again, data) = (None, false, None);
+        let (mtime, xattrs, marks) = (Timestamp::default(), Vec::new(), Vec::new());
+        Self {
+            path, size, mode, links, uid, gid, device, mtime, payload, is_again, data, xattrs, marks,
+        }
+    }
+
+    pub fn text(&self) -> String {
+        let again = if self.is_again { "@" } else { "" };
+        let mut text = format!(
+            "{} {} {again}{:o} {} {} {} {},{} {}.{:09} {} - {}",
+            escape(&self.path),
+            self.size,
+            self.mode,
+            self.links,
+            self.uid,
+            self.gid,
+            self.device.0,
+            self.device.1,
+            self.mtime.seconds,
+            self.mtime.nanoseconds,
+            self.payload.as_deref().map_or("-".to_owned(), escape),
+            self.data.as_deref().unwrap_or("-"),
+        );
+        for (name, value) in &self.xattrs {
+            text.push_str(&format!(" {}={}", escape(name), escape(value)));
+        }
+        for (name, value) in &self.marks {
+            text.push_str(&format!(" microfs.{name}={value}"));
+        }
+        text.push('\n');
+        text
+    }
+
+    /// What a reader of a stack of this layer alone sees of it: nothing of
+    /// whiteouts and links to below, no marks but the map of data, and for an
+    /// implied directory what FORMAT.md, section 14, says.
+    pub fn as_merged(mut self) -> Option<Self> {
+        let has = |mark| self.marks.iter().any(|(name, _)| *name == mark);
+        if has("whiteout") || has("link-below") {
+            return None;
+        }
+        if has("implied") {
+            self.mode = 0o040_755;
+            (self.uid, self.gid, self.mtime) = (0, 0, Timestamp::default());
+            self.xattrs.clear();
+        }
+        self.marks.retain(|(name, _)| *name == "data");
+        Some(self)
+    }
+}
+
+/// Printable ASCII but blank, backslash, `=` and a lone `-` as it is; all else
+/// as `\xNN`.
+fn escape(bytes: &[u8]) -> String {
+    if bytes == b"-" {
+        return "\\x2d".to_owned();
+    }
+    let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\' && byte != b'=';
+    let text = bytes.iter().map(|byte| match byte {
+        byte if plain(*byte) => char::from(*byte).to_string(),
+        byte => format!("\\x{byte:02x}"),
+    });
+    text.collect()
+}
+
+/// Digest of all data, and the map of it where there are holes.
+fn describe(entry: &mut Entry, data: &[u8], map: &[Range<u64>]) {
+    if entry.size > 0 {
+        let digest = sha256(data).unwrap().to_string();
+        entry.data = Some(digest.trim_start_matches("sha256:").to_owned());
+    }
+    let whole = map.len() == 1 && map[0] == (0..entry.size);
+    if entry.size > 0 && !whole {
+        let runs = map.iter().map(|run| format!("{}-{}", run.start, run.end));
+        entry.marks.push(("data", runs.collect::<Vec<_>>().join(",")));
+    }
+}
+
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = directory.to_vec();
+    if !path.ends_with(b"/") {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// Every name of a layer that is to be written, in tree order: a directory's
+/// names, then what is below the first sub-directory, then the next.
+pub fn of_layer(layer: &Layer) -> Vec<Entry> {
+    let tree = layer.valid();
+    let mut seen = HashMap::new();
+    let mut entries = vec![of_node(layer, &tree, NodeId::ROOT, b"/".to_vec(), &mut seen)];
+    let mut pending = vec![(NodeId::ROOT, b"/".to_vec())];
+    while let Some((directory, path)) = pending.pop() {
+        let mut below = Vec::new();
+        for dentry in tree.children(directory) {
+            let path = join(&path, tree.tree().bytes(dentry.name));
+            match dentry.target {
+                Target::Whiteout => {
+                    let mut entry = Entry::new(path);
+                    entry.marks.push(("whiteout", String::new()));
+                    entries.push(entry);
+                }
+                Target::Node(node) => {
+                    entries.push(of_node(layer, &tree, node, path.clone(), &mut seen));
+                    if tree.node(node).kind.is_directory() {
+                        below.push((node, path));
+                    }
+                }
+            }
+        }
+        pending.extend(below.into_iter().rev());
+    }
+    entries
+}
+
+fn of_node(
+    layer: &Layer,
+    tree: &ValidTree,
+    node: NodeId,
+    path: Vec<u8>,
+    seen: &mut HashMap<NodeId, Vec<u8>>,
+) -> Entry {
+    let object = tree.node(node);
+    let metadata = &object.metadata;
+    let mut entry = Entry::new(path.clone());
+    entry.links = tree.links(tree.inode_index(node));
+    (entry.uid, entry.gid, entry.mtime) = (metadata.uid, metadata.gid, metadata.mtime);
+    entry.xattrs = tree.tree().xattrs().set(metadata.xattrs).to_vec();
+    let type_bits = match object.kind {
+        NodeKind::Regular { size } => {
+            entry.size = size;
+            let content = &layer.contents[&node];
+            let data: Vec<u8> = content.runs.iter().flat_map(Content::run_bytes).collect();
+            let map = content.runs.iter().map(|run| run.offset..run.offset + run.length);
+            describe(&mut entry, &data, &map.collect::<Vec<_>>());
+            0o100_000
+        }
+        NodeKind::Directory { opaque, implied } => {
+            let marks = [("opaque", opaque), ("implied", implied)].into_iter();
+            entry.marks.extend(marks.filter(|mark| mark.1).map(|mark| (mark.0, String::new())));
+            0o040_000
+        }
+        NodeKind::Symlink { target } => {
+            let target = tree.tree().bytes(target);
+            (entry.size, entry.payload) = (target.len() as u64, Some(target.to_vec()));
+            0o120_000
+        }
+        NodeKind::CharDevice(number) | NodeKind::BlockDevice(number) => {
+            entry.device = (number.major, number.minor);
+            if matches!(object.kind, NodeKind::CharDevice(_)) { 0o020_000 } else { 0o060_000 }
+        }
+        NodeKind::Fifo => 0o010_000,
+        NodeKind::Socket => 0o140_000,
+        NodeKind::LinkBelow { path } => {
+            let path = tree.tree().bytes(path);
+            entry.size = path.len() as u64;
+            entry.payload = Some(path.to_vec());
+            entry.marks.push(("link-below", String::new()));
+            0
+        }
+    };
+    entry.mode = type_bits | u32::from(metadata.permissions);
+    again(&mut entry, seen.get(&node));
+    seen.entry(node).or_insert(path);
+    entry
+}
+
+/// A further name of an object tells only that.
+fn again(entry: &mut Entry, first: Option<&Vec<u8>>) {
+    if let Some(first) = first {
+        (entry.payload, entry.is_again) = (Some(first.clone()), true);
+    }
+}
+
+/// Every name of a stack, in the same order.
+pub fn of_stack(stack: &Stack) -> Vec<Entry> {
+    let mut seen = HashMap::new();
+    let mut entries = vec![of_number(stack, NodeNum::ROOT, b"/".to_vec(), &mut seen)];
+    let mut pending = vec![(NodeNum::ROOT, b"/".to_vec())];
+    while let Some((directory, path)) = pending.pop() {
+        let mut below = Vec::new();
+        let mut children = Vec::new();
+        let read = stack.read_dir(directory, 0, &mut |child| {
+            children.push((child.node, child.file_type, join(&path, child.name)));
+            ControlFlow::Continue(())
+        });
+        read.unwrap();
+        for (node, file_type, path) in children {
+            if matches!(stack.attr(node), Err(ReadError::LinkUnresolved { .. })) {
+                continue;
+            }
+            entries.push(of_number(stack, node, path.clone(), &mut seen));
+            if file_type == FileType::Directory {
+                below.push((node, path));
+            }
+        }
+        pending.extend(below.into_iter().rev());
+    }
+    entries
+}
+
+fn of_number(
+    stack: &Stack,
+    node: NodeNum,
+    path: Vec<u8>,
+    seen: &mut HashMap<NodeNum, Vec<u8>>,
+) -> Entry {
+    let attr = stack.attr(node).unwrap();
+    let mut entry = Entry::new(path.clone());
+    entry.links = attr.links;
+    (entry.uid, entry.gid, entry.mtime) = (attr.uid, attr.gid, attr.mtime);
+    entry.device = (attr.device.major, attr.device.minor);
+    entry.xattrs = stack.xattrs(node).unwrap();
+    let type_bits = match attr.file_type {
+        FileType::Regular => {
+            entry.size = attr.size;
+            let (data, map) = read_all(stack, node);
+            describe(&mut entry, &data, &map);
+            0o100_000
+        }
+        FileType::Directory => 0o040_000,
+        FileType::Symlink => {
+            entry.size = attr.size;
+            entry.payload = Some(stack.read_link(node).unwrap());
+            0o120_000
+        }
+        FileType::CharDevice => 0o020_000,
+        FileType::BlockDevice => 0o060_000,
+        FileType::Fifo => 0o010_000,
+        FileType::Socket => 0o140_000,
+    };
+    entry.mode = type_bits | u32::from(attr.permissions);
+    again(&mut entry, seen.get(&node));
+    seen.entry(node).or_insert(path);
+    entry
+}
+
+fn read_all(stack: &Stack, node: NodeNum) -> (Vec<u8>, Vec<Range<u64>>) {
+    let (mut all, mut map, mut at) = (Vec::new(), Vec::new(), 0);
+    while let Some(start) = stack.seek_data(node, at).unwrap() {
+        let end = stack.seek_hole(node, start).unwrap().unwrap();
+        let mut bytes = vec![0; usize::try_from(end - start).unwrap()];
+        assert_eq!(stack.read_at(node, start, &mut bytes).unwrap(), bytes.len());
+        all.append(&mut bytes);
+        map.push(start..end);
+        at = end;
+    }
+    (all, map)
+}
