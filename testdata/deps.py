@@ -46,6 +46,7 @@ MODULES = {
     "archive": BOTTOM | {"writer"},
     "build": BOTTOM | {"scan", "writer"},
     "compare": BOTTOM | {"error", "scan", "stack"},
+    "check": BOTTOM | {"error", "reader", "source", "stack"},
     "extract": BOTTOM | {"error", "source", "stack"},
     "dump": BOTTOM | {"error", "stack"},
 }

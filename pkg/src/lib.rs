@@ -9,6 +9,7 @@
 
 pub mod archive;
 pub mod build;
+pub mod check;
 pub mod compare;
 pub mod compress;
 pub mod dump;

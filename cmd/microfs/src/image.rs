@@ -84,7 +84,9 @@ fn verify(layout: &Layout, layer: &ImageLayer, file: &File) -> anyhow::Result<()
     let digest = verified::sha256(&superblock)?.to_string();
     match found {
         Some(Ok(())) if digest == expected => Ok(()),
-        Some(Err(error)) => Err(error).context(format!("cannot read layer {}", layer.descriptor.digest)),
+        Some(Err(error)) => {
+            Err(error).context(format!("cannot read layer {}", layer.descriptor.digest))
+        }
         _ => bail!(
             "layer {} is damaged: its superblock has not the digest that the manifest records",
             layer.descriptor.digest

@@ -149,10 +149,11 @@ fn owner_and_time_options_make_trees_equal() {
     };
     plan(5, (77, 1)).make(&one, None);
     plan(1000, (-8, 2)).make(&two, None);
-    for (number, options) in [
-        ["--all-root", "--mtime", "-3"],
-        ["--owner=7:8", "--mtime", "1700000000"],
-    ].into_iter().enumerate() {
+    for (number, options) in
+        [["--all-root", "--mtime", "-3"], ["--owner=7:8", "--mtime", "1700000000"]]
+            .into_iter()
+            .enumerate()
+    {
         let layouts = [&one, &two].map(|source| {
             let layout = source.with_extension(number.to_string());
             build_at(None, source, &layout, &options);
@@ -160,8 +161,12 @@ fn owner_and_time_options_make_trees_equal() {
         });
         assert_equal(&layouts[0], &layouts[1]);
         let listing = ok(words!["ls", layouts[0], "t"]);
-        let (owner, time) = if number == 0 { ("0     0", "-3.") } else { ("7     8", "1700000000.") };
-        assert!(listing.lines().all(|line| line.contains(owner) && line.contains(time)), "{listing}");
+        let (owner, time) =
+            if number == 0 { ("0     0", "-3.") } else { ("7     8", "1700000000.") };
+        assert!(
+            listing.lines().all(|line| line.contains(owner) && line.contains(time)),
+            "{listing}"
+        );
     }
 }
 
@@ -181,8 +186,17 @@ fn digests(scratch: &Scratch, kind: Kind) -> Value {
     for (size, compression) in GOLDEN_OPTIONS {
         let layout = scratch.join(&format!("{size}-{compression}").replace(':', "-"));
         let report = ok(words![
-            "build", "--json", "-b", size, "-c", compression, "--config-platform",
-            "linux/amd64", source, layout, "t"
+            "build",
+            "--json",
+            "-b",
+            size,
+            "-c",
+            compression,
+            "--config-platform",
+            "linux/amd64",
+            source,
+            layout,
+            "t"
         ]);
         let report: Value = serde_json::from_str(&report).unwrap();
         let name = format!("block size {size}, compression {compression}");

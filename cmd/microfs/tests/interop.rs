@@ -36,9 +36,25 @@ fn skopeo_inspects() {
     let scratch = Scratch::new();
     let Image { layout, source } = Image::new(&scratch);
     ok(words![
-        "build", "-q", "--config-env", "A=b", "--config-label", "k=v", "--config-cmd", "/large",
-        "--config-workdir", "/directory", "--config-user", "5:6", "--config-platform",
-        "linux/arm64/v8", "--config-created", "2020-01-02T03:04:05Z", source, layout, "c"
+        "build",
+        "-q",
+        "--config-env",
+        "A=b",
+        "--config-label",
+        "k=v",
+        "--config-cmd",
+        "/large",
+        "--config-workdir",
+        "/directory",
+        "--config-user",
+        "5:6",
+        "--config-platform",
+        "linux/arm64/v8",
+        "--config-created",
+        "2020-01-02T03:04:05Z",
+        source,
+        layout,
+        "c"
     ]);
     let ours = parse(&ok(words!["inspect", "--json", "--platform", "linux/arm64/v8", layout, "c"]));
     let skopeo = |words: &[&str]| {

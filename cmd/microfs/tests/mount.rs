@@ -82,7 +82,7 @@ fn a_signal_to_a_mount_in_use_lets_its_users_finish() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     server.signal(Signal::TERM);
-    assert!(server.wait().success());
+    assert_eq!(server.wait().code(), Some(1), "it left users behind");
     drop(open);
 }
 
@@ -163,9 +163,8 @@ fn the_ready_descriptor_gets_one_byte() {
     let Image { layout, .. } = Image::new(&scratch);
     let at = scratch.dir("mount");
     for flags in [words!["mount", "-f"], words!["mount"]] {
-        let words = |tag: &str| {
-            [flags.clone(), words!["--ready-fd", "7", layout, tag, at]].concat()
-        };
+        let words =
+            |tag: &str| [flags.clone(), words!["--ready-fd", "7", layout, tag, at]].concat();
         let pipe = Pipe::new(&scratch);
         let server = Server::of(&mut with_descriptor(&pipe, words("t")));
         assert_eq!(pipe.byte(), b's');
@@ -207,7 +206,10 @@ fn options_are_those_of_mount_8() {
     assert!(line.contains("ro,nosuid,nodev,noexec,noatime"), "{line}");
     assert!(line.contains("fuse.microfs a\\040name ro"), "{line}");
     let line = mount("nosuid,suid,noexec,exec,nodev,dev,subtype=other");
-    assert!(!line.contains("nosuid") && !line.contains("noexec") && !line.contains("nodev"), "{line}");
+    assert!(
+        !line.contains("nosuid") && !line.contains("noexec") && !line.contains("nodev"),
+        "{line}"
+    );
     assert!(line.contains("fuse.other"), "{line}");
 }
 

@@ -58,7 +58,8 @@ fn a_directory_of_100_000_names_can_be_sought_in() {
     }
     let (source, at) = mounted(&scratch, &plan);
     let list = |path: &Path| {
-        let directory = Dir::new(rustix::fs::open(path, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap());
+        let directory =
+            Dir::new(rustix::fs::open(path, OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap());
         let mut directory = directory.unwrap();
         let mut all = Vec::new();
         while let Some(entry) = directory.read() {
@@ -215,7 +216,9 @@ fn direct_reads_give_the_same_bytes() {
     // Memory for direct reads begins at pages.
     let mut memory = vec![0u8; (1 << 20) + 4096];
     let start = memory.as_ptr().align_offset(4096);
-    for (offset, length) in [(0, 4096), (0, 1 << 20), (4096, 65_536), (131_072, 512), (999_424, 8192)] {
+    for (offset, length) in
+        [(0, 4096), (0, 1 << 20), (4096, 65_536), (131_072, 512), (999_424, 8192)]
+    {
         let buffer = &mut memory[start..start + length];
         let read = direct.read_at(buffer, offset as u64).unwrap();
         let end = expected.len().min(offset + length);
@@ -254,7 +257,8 @@ fn reads_in_any_order_and_from_many_threads_give_the_same_bytes() {
 /// Files that the running test has mapped and that hold code.
 fn mapped_libraries() -> Vec<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    let paths = maps.lines().filter_map(|line| line.split_once('/')).map(|(_, path)| format!("/{path}"));
+    let paths =
+        maps.lines().filter_map(|line| line.split_once('/')).map(|(_, path)| format!("/{path}"));
     let libraries: HashSet<PathBuf> =
         paths.filter(|path| path.contains(".so")).map(PathBuf::from).collect();
     libraries.into_iter().collect()
@@ -310,11 +314,18 @@ fn statfs_shows_what_there_is() {
 #[test]
 fn each_kernel_feature_may_be_missing() {
     let features = [
-        "no-open", "no-opendir", "readdirplus", "cache-symlinks", "parallel-dirops",
-        "allow-idmap", "posix-acl", "export",
+        "no-open",
+        "no-opendir",
+        "readdirplus",
+        "cache-symlinks",
+        "parallel-dirops",
+        "allow-idmap",
+        "posix-acl",
+        "export",
     ];
     let scratch = Scratch::new();
-    let (source, layout, at) = (scratch.dir("source"), scratch.join("layout"), scratch.dir("mount"));
+    let (source, layout, at) =
+        (scratch.dir("source"), scratch.join("layout"), scratch.dir("mount"));
     Kind::Links.plan(3).make(&source, None);
     ok(words!["build", "-q", source, layout, "t"]);
     let mut all = words!["mount"];

@@ -147,7 +147,8 @@ fn a_user_with_subordinate_ids_builds_a_tree_of_many_owners() {
 fn a_user_builds_and_extracts_what_is_theirs() {
     let scratch = Scratch::new();
     let home = home(&scratch, "home");
-    let script = "cd home; mkdir -p tree/sub; echo a >tree/sub/a; ln -s sub/a tree/l; mkfifo tree/p";
+    let script =
+        "cd home; mkdir -p tree/sub; echo a >tree/sub/a; ln -s sub/a tree/l; mkfifo tree/p";
     let mut shell = tool("setpriv");
     shell.args(["--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-e", "-c", script]);
     succeed(shell.current_dir(scratch.path()));

@@ -121,8 +121,7 @@ impl<R: Read, W: Write> Conversion<R, W> {
 
     fn metadata(&mut self, member: &Member) -> Result<Metadata, Fault> {
         // Linux keeps user attributes for files and directories only.
-        let holds_user =
-            matches!(member.kind, MemberKind::Regular { .. } | MemberKind::Directory);
+        let holds_user = matches!(member.kind, MemberKind::Regular { .. } | MemberKind::Directory);
         let kept = |(name, _): &&(Vec<u8>, Vec<u8>)| holds_user || !name.starts_with(b"user.");
         let xattrs = member.xattrs.iter().filter(kept).cloned().collect();
         Ok(Metadata {

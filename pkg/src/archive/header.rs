@@ -19,6 +19,17 @@ enum Dialect {
     Gnu,
 }
 
+/// Old GNU sparse fields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GnuSparse {
+    /// (offset, length) of the first runs of data.
+    pub entries: Vec<(u64, u64)>,
+    /// Whether blocks with more of them follow.
+    pub more: bool,
+    /// Length of the file with its holes.
+    pub real_size: u64,
+}
+
 /// A header whose checksum is right.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
@@ -128,12 +139,12 @@ impl<'a> Header<'a> {
         Ok((self.narrow(329, "devmajor")?, self.narrow(337, "devminor")?))
     }
 
-    /// The sparse entries of an old GNU header: raw (offset, length) fields,
-    /// whether more blocks of them follow, and the real size.
-    pub fn gnu_sparse(&self) -> Result<(Vec<(u64, u64)>, bool, u64), Fault> {
+    /// What an old GNU header says about holes.
+    pub fn gnu_sparse(&self) -> Result<GnuSparse, Fault> {
         let entries = sparse_entries(self.bytes(386, 96))?;
         let more = self.bytes(482, 1).first().is_some_and(|flag| *flag != 0 && *flag != b'0');
-        Ok((entries, more, self.unsigned(483, 12, "realsize")?))
+        let real_size = self.unsigned(483, 12, "realsize")?;
+        Ok(GnuSparse { entries, more, real_size })
     }
 }
 

@@ -39,11 +39,8 @@ enum Linked {
 
 /// Attributes of a directory without an entry: root's, 0755, at 1970.
 fn implied_directory(opaque: bool) -> Node {
-    let metadata = Metadata {
-        permissions: 0o755,
-        mtime: Timestamp::default(),
-        ..Metadata::default()
-    };
+    let metadata =
+        Metadata { permissions: 0o755, mtime: Timestamp::default(), ..Metadata::default() };
     Node { metadata, kind: NodeKind::Directory { opaque, implied: true } }
 }
 

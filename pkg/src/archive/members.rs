@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::error::{ArchiveError, Fault};
-use super::header::{BLOCK, Header, sparse_entries};
+use super::header::{BLOCK, GnuSparse, Header, sparse_entries};
 use super::member::{Member, MemberKind, Segment};
 use super::number;
 use super::pax::{PAX_MAX, Records};
@@ -334,7 +334,7 @@ impl<R: Read> Members<R> {
 
     fn old_gnu_sparse(&mut self, header: &Header<'_>) -> Result<MemberKind, Fault> {
         let stored = header.size()?;
-        let (mut map, mut more, size) = header.gnu_sparse()?;
+        let GnuSparse { entries: mut map, mut more, real_size: size } = header.gnu_sparse()?;
         while more {
             let block = self.block()?.ok_or(Fault::Truncated)?;
             map.extend(sparse_entries(block.get(..504).unwrap_or_default())?);

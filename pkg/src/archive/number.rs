@@ -27,7 +27,8 @@ fn base_256(bytes: &[u8]) -> Option<i64> {
     let (first, rest) = bytes.split_first()?;
     // Bit 6 of the first byte is the sign of the number behind the mark.
     let negative = first & 0x40 != 0;
-    let head = if negative { i64::from(first | 0x80).checked_sub(256)? } else { i64::from(first & 0x7f) };
+    let head =
+        if negative { i64::from(first | 0x80).checked_sub(256)? } else { i64::from(first & 0x7f) };
     rest.iter().try_fold(head, |value, byte| value.checked_mul(256)?.checked_add(i64::from(*byte)))
 }
 

@@ -48,8 +48,11 @@ pub struct SparseRecords {
     pub any: bool,
 }
 
-/// Splits a header's data into (key, value) records.
-fn split(mut data: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Fault> {
+/// Key and value of a record.
+type KeyValue<'a> = (&'a [u8], &'a [u8]);
+
+/// Splits a header's data into records.
+fn split(mut data: &[u8]) -> Result<Vec<KeyValue<'_>>, Fault> {
     let mut records = Vec::new();
     // Some writers pad with NUL.
     while data.first().is_some_and(|byte| *byte != 0) {
@@ -95,7 +98,11 @@ impl Records {
             b"SCHILY.devminor" => self.minor = narrow(value, "devminor")?,
             _ => self.set_prefixed(key, value)?,
         }
-        if [self.path.as_deref(), self.link.as_deref()].iter().flatten().any(|path| path.contains(&0)) {
+        if [self.path.as_deref(), self.link.as_deref()]
+            .iter()
+            .flatten()
+            .any(|path| path.contains(&0))
+        {
             return Err(Fault::Path);
         }
         Ok(())

@@ -14,7 +14,10 @@ fn numbers_in_every_style() {
     assert_eq!(number::field(b"12x4567\0"), None);
     assert_eq!(number::field(&[0x80, 0, 0, 0, 0, 0, 1, 0]), Some(256));
     assert_eq!(number::field(&[0xff; 12]), Some(-1));
-    assert_eq!(number::field(&[0x80, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]), None);
+    assert_eq!(
+        number::field(&[0x80, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]),
+        None
+    );
 }
 
 #[test]
@@ -68,7 +71,7 @@ impl Maker {
         let mut header = tar::Header::new_ustar();
         header.set_entry_type(kind);
         header.set_mode(0o640);
-        header.set_size(data.len() as u64);
+        header.set_size(crate::format::wide(data.len()));
         header.set_mtime(1000);
         if !link.is_empty() {
             header.set_link_name(link).unwrap();

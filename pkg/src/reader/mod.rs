@@ -17,12 +17,15 @@ use crate::error::ReadError;
 use crate::format::blob_table::{BLOB_RECORD_SIZE, BlobRecord, RawBlobRecord};
 use crate::format::block_pointer::{BlockPointer, POINTER_SIZE, RawBlockPointer};
 use crate::format::superblock::Superblock;
-use crate::format::{Codec, DigestAlgorithm, FormatError, Place, Rule, SUPERBLOCK_SIZE, index, index64, wide};
+use crate::format::{
+    Codec, DigestAlgorithm, FormatError, Place, Rule, SUPERBLOCK_SIZE, index, index64, wide,
+};
 use crate::source::ReadAt;
 
 pub use self::cache::{Block, BlockCache, CacheCounts};
 pub use self::file::{Run, RunKind};
-pub use self::names::FoundDentry;
+pub use self::names::{EachDentry, FoundDentry};
+pub use self::xattrs::Xattr;
 
 mod cache;
 pub mod check;

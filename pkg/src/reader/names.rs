@@ -18,6 +18,10 @@ pub struct FoundDentry {
     pub dentry: Dentry,
 }
 
+/// Takes the names of a directory one by one.
+pub type EachDentry<'a> =
+    &'a mut dyn FnMut(&[u8], FoundDentry) -> Result<ControlFlow<()>, ReadError>;
+
 /// A directory's dentries: first position and position after the last.
 type Range = (u64, u64);
 
@@ -152,7 +156,7 @@ impl Image {
         &self,
         directory: &Inode,
         skip: u64,
-        each: &mut dyn FnMut(&[u8], FoundDentry) -> Result<ControlFlow<()>, ReadError>,
+        each: EachDentry<'_>,
     ) -> Result<(), ReadError> {
         let (start, end) = self.dentry_range(directory)?;
         let mut at = start.saturating_add(skip);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{NodeNum, Stack};
 use crate::error::ReadError;
 use crate::format::xattr::known;
-use crate::reader::Image;
+use crate::reader::{Image, Xattr};
 
 /// Names beyond which only prefixes are remembered.
 const NAMES_MAX: u32 = 4096;
@@ -72,7 +72,7 @@ impl Stack {
     ///
     /// # Errors
     /// Everything of the reader.
-    pub fn xattrs(&self, node: NodeNum) -> Result<Vec<(Vec<u8>, Vec<u8>)>, ReadError> {
+    pub fn xattrs(&self, node: NodeNum) -> Result<Vec<Xattr>, ReadError> {
         if !self.knowledge.any {
             return Ok(Vec::new());
         }

@@ -167,7 +167,7 @@ impl Stack {
     /// # Errors
     /// [`ReadError::LinkUnresolved`] when that is nothing or a directory, and
     /// everything of the reader.
-    pub(super) fn link_target(&self, at: LayerInode) -> Result<LayerInode, ReadError> {
+    pub(crate) fn link_target(&self, at: LayerInode) -> Result<LayerInode, ReadError> {
         let image = self.image(at.layer)?;
         let target = image.target(&image.inode(at.inode)?)?;
         let mut found = self.walk(at.layer.checked_sub(1), &target, false)?;

@@ -214,7 +214,8 @@ impl Stack {
         let inode = image.inode(at.inode)?;
         // A link-below is a name for something else and has no number of its own.
         if matches!(inode.kind, InodeKind::LinkBelow(_)) {
-            return Err(ReadError::NoSuchNode(node.0));
+            let target = image.target(&inode)?;
+            return Err(ReadError::LinkUnresolved { target });
         }
         Ok((image, inode))
     }

@@ -388,9 +388,7 @@ fn check_node(node: &Node) -> Result<(), TreeError> {
         NodeKind::Regular { size } if i64::try_from(size).is_err() => {
             Err(TreeError::FileTooLarge(size))
         }
-        NodeKind::LinkBelow { path } if path.length == 0 => {
-            Err(TreeError::BadTarget { length: 0 })
-        }
+        NodeKind::LinkBelow { path } if path.length == 0 => Err(TreeError::BadTarget { length: 0 }),
         _ => Ok(()),
     }
 }

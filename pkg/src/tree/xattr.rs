@@ -36,7 +36,8 @@ impl XattrTable {
     /// Interns a set; order does not matter, the last of two equal names wins.
     ///
     /// # Errors
-    /// [`TreeError::BadXattr`], also for more than [`XATTRS_MAX`] attributes, and [`TreeError::TooManyNodes`] for 2^32 - 1 distinct sets.
+    /// [`TreeError::BadXattr`], also for more than 16,384 attributes, and
+    /// [`TreeError::TooManyNodes`] for 2^32 - 1 distinct sets.
     pub fn intern(&mut self, mut set: Vec<(Vec<u8>, Vec<u8>)>) -> Result<XattrSetId, TreeError> {
         for (name, value) in &set {
             let bad_name = name.is_empty() || name.len() > XATTR_NAME_MAX || name.contains(&0);

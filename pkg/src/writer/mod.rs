@@ -12,7 +12,9 @@ use crate::compress::Compression;
 use crate::format::prologue::{MAGIC, RawPrologue, TEXT};
 use crate::format::{BLOCK_LOG, DigestAlgorithm, METADATA_LOG, VERSION};
 
-pub use self::content::{Content, ContentWriter, Contents, DedupCounts, ReadFile, ReadPiece, Segment};
+pub use self::content::{
+    Content, ContentWriter, Contents, DedupCounts, ReadFile, ReadPiece, Segment,
+};
 pub use self::error::{SourceError, WriteError};
 pub use self::finish::Summary;
 

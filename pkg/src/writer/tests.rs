@@ -160,8 +160,7 @@ fn wrong_options_and_lengths_are_refused() {
     }
     let (tree, nodes) = tree_of(&[10]);
     let options = Options::default();
-    let mut writer =
-        ContentWriter::new(Vec::new(), options, pool(1), Arc::new(Silent)).unwrap();
+    let mut writer = ContentWriter::new(Vec::new(), options, pool(1), Arc::new(Silent)).unwrap();
     writer.piece(nodes[0], 0, 10, Box::new(|| Ok(vec![0; 9]))).unwrap();
     let finished = writer.finish(&tree, &[]).map(|_| ());
     assert!(matches!(finished, Err(WriteError::LengthMismatch { expected: 10, got: 9 })));

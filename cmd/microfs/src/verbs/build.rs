@@ -227,8 +227,8 @@ fn scan_options(args: &BuildArgs) -> anyhow::Result<ScanOptions> {
 
 /// Refuses a root that cannot be built before anything is created.
 fn check_root(rootfs: &Path) -> anyhow::Result<()> {
-    let metadata = std::fs::metadata(rootfs)
-        .with_context(|| format!("cannot build {}", rootfs.display()))?;
+    let metadata =
+        std::fs::metadata(rootfs).with_context(|| format!("cannot build {}", rootfs.display()))?;
     if !metadata.is_dir() {
         bail!("cannot build {}: not a directory", rootfs.display());
     }

@@ -40,7 +40,8 @@ pub fn run(args: &CatArgs) -> anyhow::Result<Outcome> {
         let mut offset = 0u64;
         loop {
             let read = opened.stack.read_at(node, offset, &mut buffer);
-            let read = read.map_err(|error| anyhow::Error::new(error).context(format!("{path:?}")))?;
+            let read =
+                read.map_err(|error| anyhow::Error::new(error).context(format!("{path:?}")))?;
             if read == 0 {
                 break;
             }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use clap::Args;
+use microfs::check::{CheckOptions, CheckReport, CodecCount, Finding as Found, check_stack};
 use microfs::format::Codec;
-use microfs::reader::check::{CheckOptions, CheckReport, check_image};
 use microfs::stack::StackOptions;
 use serde::Serialize;
 
@@ -80,11 +80,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let bar = Bar::bytes("checking", opened.stack.totals().stored_bytes, quiet);
     let options = CheckOptions { findings_max: args.max };
     let pool = args.threads.pool()?;
-    let mut found = CheckReport::default();
-    for layer in opened.stack.layers() {
-        found.add(check_image(layer, &options, &pool, &bar));
-    }
-    let mut report = report(&found);
+    let mut report = report(&check_stack(&opened.stack, &options, &pool, &bar));
     bar.finish();
     // The digests of whole blobs, on top of every digest inside them.
     for layer in &opened.image.layers {
@@ -102,11 +98,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
 }
 
 fn report(found: &CheckReport) -> Report {
-    let finding = |finding: &microfs::reader::check::Finding| Finding {
+    let finding = |finding: &Found| Finding {
         rule: finding.problem.rule().map(|rule| format!("R{}", rule.number())),
         text: finding.to_string(),
     };
-    let codec = |count: &microfs::reader::check::CodecCount| {
+    let codec = |count: &CodecCount| {
         let report = CodecReport {
             content_blocks: count.content_blocks,
             metadata_blocks: count.metadata_blocks,

@@ -61,7 +61,11 @@ pub struct MountArgs {
 pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     let notifier = || {
         let parent = background::enter().context("cannot go into the background")?;
-        Ok::<_, anyhow::Error>(ReadyNotifier::new(parent, args.init_pipe.as_deref(), args.ready_fd)?)
+        Ok::<_, anyhow::Error>(ReadyNotifier::new(
+            parent,
+            args.init_pipe.as_deref(),
+            args.ready_fd,
+        )?)
     };
     if !args.foreground && !background::is_copy() {
         return in_background();
@@ -70,14 +74,11 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     let notifier = notifier()?;
     let (reference, rest) = image::split(&args.words, 1)?;
     let [directory] = rest else { bail!("a directory to mount on is missing") };
-    let mut options = MountOptions {
-        threads: args.threads,
-        over: args.over,
-        ..MountOptions::default()
-    };
+    let mut options =
+        MountOptions { threads: args.threads, over: args.over, ..MountOptions::default() };
     if let Some(file) = &args.log {
-        options.log = Log::append_to(file)
-            .with_context(|| format!("cannot write to {}", file.display()))?;
+        options.log =
+            Log::append_to(file).with_context(|| format!("cannot write to {}", file.display()))?;
     }
     for list in &args.options {
         options.apply(list, Origin::CommandLine)?;
@@ -85,7 +86,8 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     for capability in &args.mask {
         options.masked.insert(*capability);
     }
-    let stack = StackOptions { cache_bytes: u64::from(args.cache_mb) << 20, ..StackOptions::default() };
+    let stack =
+        StackOptions { cache_bytes: u64::from(args.cache_mb) << 20, ..StackOptions::default() };
     serve(&reference, &args.platform.request(), &stack, Path::new(directory), options, notifier)
 }
 
@@ -143,5 +145,6 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
     let parent = background::enter().context("cannot go into the background")?;
     let notifier = ReadyNotifier::new(parent, None, None)?;
     let stack = StackOptions::default();
-    serve(&reference, &PlatformRequest::Host, &stack, &call.target, call.options, notifier).map(Some)
+    serve(&reference, &PlatformRequest::Host, &stack, &call.target, call.options, notifier)
+        .map(Some)
 }

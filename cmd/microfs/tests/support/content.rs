@@ -33,7 +33,8 @@ pub struct Content {
     pub runs: Vec<Run>,
 }
 
-const WORDS: [&str; 8] = ["layer ", "block ", "inode ", "the ", "of ", "tree\n", "0x00 ", "extent "];
+const WORDS: [&str; 8] =
+    ["layer ", "block ", "inode ", "the ", "of ", "tree\n", "0x00 ", "extent "];
 
 impl Content {
     /// One run from the first byte to the last.

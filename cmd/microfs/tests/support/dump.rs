@@ -2,12 +2,12 @@
 //! was written, and from a layer that is read.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::ops::Range;
+use std::hash::Hash;
+use std::ops::{ControlFlow, Range};
 
-use microfs::{FileType, ReadError};
 use microfs::stack::{NodeNum, Stack};
 use microfs::tree::{NodeId, NodeKind, Target, Timestamp, ValidTree};
+use microfs::{FileType, ReadError};
 use microfs_oci::verified::sha256;
 
 use super::content::Content;
@@ -39,22 +39,33 @@ impl Entry {
         let (payload, is_again, data) = (None, false, None);
         let (mtime, xattrs, marks) = (Timestamp::default(), Vec::new(), Vec::new());
         Self {
-            path, size, mode, links, uid, gid, device, mtime, payload, is_again, data, xattrs, marks,
+            path,
+            size,
+            mode,
+            links,
+            uid,
+            gid,
+            device,
+            mtime,
+            payload,
+            is_again,
+            data,
+            xattrs,
+            marks,
         }
     }
 
     pub fn text(&self) -> String {
         let again = if self.is_again { "@" } else { "" };
         let mut text = format!(
-            "{} {} {again}{:o} {} {} {} {},{} {}.{:09} {} - {}",
+            "{} {} {again}{:o} {} {} {} {} {}.{} {} - {}",
             escape(&self.path),
             self.size,
             self.mode,
             self.links,
             self.uid,
             self.gid,
-            self.device.0,
-            self.device.1,
+            rustix::fs::makedev(self.device.0, self.device.1),
             self.mtime.seconds,
             self.mtime.nanoseconds,
             self.payload.as_deref().map_or("-".to_owned(), escape),
@@ -88,8 +99,7 @@ impl Entry {
     }
 }
 
-/// Printable ASCII but blank, backslash, `=` and a lone `-` as it is; all else
-/// as `\xNN`.
+/// As in composefs-dump(5); `=` everywhere, and a field that is but a dash.
 fn escape(bytes: &[u8]) -> String {
     if bytes == b"-" {
         return "\\x2d".to_owned();
@@ -97,6 +107,10 @@ fn escape(bytes: &[u8]) -> String {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\' && byte != b'=';
     let text = bytes.iter().map(|byte| match byte {
         byte if plain(*byte) => char::from(*byte).to_string(),
+        b'\\' => "\\\\".to_owned(),
+        b'\n' => "\\n".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'\t' => "\\t".to_owned(),
         byte => format!("\\x{byte:02x}"),
     });
     text.collect()
@@ -124,46 +138,62 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
-/// Every name of a layer that is to be written, in tree order: a directory's
-/// names, then what is below the first sub-directory, then the next.
-pub fn of_layer(layer: &Layer) -> Vec<Entry> {
-    let tree = layer.valid();
-    let mut seen = HashMap::new();
-    let mut entries = vec![of_node(layer, &tree, NodeId::ROOT, b"/".to_vec(), &mut seen)];
-    let mut pending = vec![(NodeId::ROOT, b"/".to_vec())];
-    while let Some((directory, path)) = pending.pop() {
-        let mut below = Vec::new();
-        for dentry in tree.children(directory) {
-            let path = join(&path, tree.tree().bytes(dentry.name));
-            match dentry.target {
-                Target::Whiteout => {
-                    let mut entry = Entry::new(path);
-                    entry.marks.push(("whiteout", String::new()));
-                    entries.push(entry);
-                }
-                Target::Node(node) => {
-                    entries.push(of_node(layer, &tree, node, path.clone(), &mut seen));
-                    if tree.node(node).kind.is_directory() {
-                        below.push((node, path));
-                    }
-                }
-            }
-        }
-        pending.extend(below.into_iter().rev());
-    }
-    entries
+/// What has been listed, and the first path of each object.
+struct List<N> {
+    entries: Vec<Entry>,
+    seen: HashMap<N, Vec<u8>>,
 }
 
-fn of_node(
+impl<N: Copy + Eq + Hash> List<N> {
+    fn new() -> Self {
+        Self { entries: Vec::new(), seen: HashMap::new() }
+    }
+
+    /// A further name of an object says where the first is.
+    fn push(&mut self, node: N, mut entry: Entry) {
+        if let Some(first) = self.seen.get(&node) {
+            (entry.payload, entry.is_again) = (Some(first.clone()), true);
+        } else {
+            self.seen.insert(node, entry.path.clone());
+        }
+        self.entries.push(entry);
+    }
+}
+
+/// Every name of a layer that is to be written: a directory before what is in
+/// it, names sorted by bytes.
+pub fn of_layer(layer: &Layer) -> Vec<Entry> {
+    let tree = layer.valid();
+    let mut list = List::new();
+    list_node(layer, &tree, NodeId::ROOT, b"/".to_vec(), &mut list);
+    list.entries
+}
+
+fn list_node(
     layer: &Layer,
     tree: &ValidTree,
     node: NodeId,
     path: Vec<u8>,
-    seen: &mut HashMap<NodeId, Vec<u8>>,
-) -> Entry {
+    list: &mut List<NodeId>,
+) {
+    list.push(node, of_node(layer, tree, node, path.clone()));
+    for dentry in tree.children(node) {
+        let path = join(&path, tree.tree().bytes(dentry.name));
+        match dentry.target {
+            Target::Node(node) => list_node(layer, tree, node, path, list),
+            Target::Whiteout => {
+                let mut entry = Entry::new(path);
+                entry.marks.push(("whiteout", String::new()));
+                list.entries.push(entry);
+            }
+        }
+    }
+}
+
+fn of_node(layer: &Layer, tree: &ValidTree, node: NodeId, path: Vec<u8>) -> Entry {
     let object = tree.node(node);
     let metadata = &object.metadata;
-    let mut entry = Entry::new(path.clone());
+    let mut entry = Entry::new(path);
     entry.links = tree.links(tree.inode_index(node));
     (entry.uid, entry.gid, entry.mtime) = (metadata.uid, metadata.gid, metadata.mtime);
     entry.xattrs = tree.tree().xattrs().set(metadata.xattrs).to_vec();
@@ -201,53 +231,39 @@ fn of_node(
         }
     };
     entry.mode = type_bits | u32::from(metadata.permissions);
-    again(&mut entry, seen.get(&node));
-    seen.entry(node).or_insert(path);
     entry
-}
-
-/// A further name of an object tells only that.
-fn again(entry: &mut Entry, first: Option<&Vec<u8>>) {
-    if let Some(first) = first {
-        (entry.payload, entry.is_again) = (Some(first.clone()), true);
-    }
 }
 
 /// Every name of a stack, in the same order.
 pub fn of_stack(stack: &Stack) -> Vec<Entry> {
-    let mut seen = HashMap::new();
-    let mut entries = vec![of_number(stack, NodeNum::ROOT, b"/".to_vec(), &mut seen)];
-    let mut pending = vec![(NodeNum::ROOT, b"/".to_vec())];
-    while let Some((directory, path)) = pending.pop() {
-        let mut below = Vec::new();
+    let mut list = List::new();
+    list_number(stack, NodeNum::ROOT, b"/".to_vec(), &mut list);
+    list.entries
+}
+
+fn list_number(stack: &Stack, node: NodeNum, path: Vec<u8>, list: &mut List<NodeNum>) {
+    if matches!(stack.attr(node), Err(ReadError::LinkUnresolved { .. })) {
+        return;
+    }
+    let entry = of_number(stack, node, path.clone());
+    let is_directory = entry.mode & 0o170_000 == 0o040_000;
+    list.push(node, entry);
+    if is_directory {
         let mut children = Vec::new();
-        let read = stack.read_dir(directory, 0, &mut |child| {
-            children.push((child.node, child.file_type, join(&path, child.name)));
+        let read = stack.read_dir(node, 0, &mut |child| {
+            children.push((child.node, join(&path, child.name)));
             ControlFlow::Continue(())
         });
         read.unwrap();
-        for (node, file_type, path) in children {
-            if matches!(stack.attr(node), Err(ReadError::LinkUnresolved { .. })) {
-                continue;
-            }
-            entries.push(of_number(stack, node, path.clone(), &mut seen));
-            if file_type == FileType::Directory {
-                below.push((node, path));
-            }
+        for (node, path) in children {
+            list_number(stack, node, path, list);
         }
-        pending.extend(below.into_iter().rev());
     }
-    entries
 }
 
-fn of_number(
-    stack: &Stack,
-    node: NodeNum,
-    path: Vec<u8>,
-    seen: &mut HashMap<NodeNum, Vec<u8>>,
-) -> Entry {
+fn of_number(stack: &Stack, node: NodeNum, path: Vec<u8>) -> Entry {
     let attr = stack.attr(node).unwrap();
-    let mut entry = Entry::new(path.clone());
+    let mut entry = Entry::new(path);
     entry.links = attr.links;
     (entry.uid, entry.gid, entry.mtime) = (attr.uid, attr.gid, attr.mtime);
     entry.device = (attr.device.major, attr.device.minor);
@@ -271,8 +287,6 @@ fn of_number(
         FileType::Socket => 0o140_000,
     };
     entry.mode = type_bits | u32::from(attr.permissions);
-    again(&mut entry, seen.get(&node));
-    seen.entry(node).or_insert(path);
     entry
 }
 

@@ -153,9 +153,30 @@ fn links(random: &mut Random) -> Plan {
 
 fn names(random: &mut Random) -> Plan {
     const TEXTS: [&str; 24] = [
-        "ascii", "two words", " ", "...", "-rf", "~", "$HOME", "*", "a\\b", "line\nfeed", "tab\t",
-        "\u{1}\u{7f}", "ümläut", "u\u{308}mla\u{308}ut", "日本語のファイル", "Ελληνικά", "русский",
-        "العربية", "한국어", "👩‍👩‍👧‍👦", "\u{feff}bom", ".wh.whiteout", ".wh..wh..opq", "%2e%2e%2f",
+        "ascii",
+        "two words",
+        " ",
+        "...",
+        "-rf",
+        "~",
+        "$HOME",
+        "*",
+        "a\\b",
+        "line\nfeed",
+        "tab\t",
+        "\u{1}\u{7f}",
+        "ümläut",
+        "u\u{308}mla\u{308}ut",
+        "日本語のファイル",
+        "Ελληνικά",
+        "русский",
+        "العربية",
+        "한국어",
+        "👩‍👩‍👧‍👦",
+        "\u{feff}bom",
+        ".wh.whiteout",
+        ".wh..wh..opq",
+        "%2e%2e%2f",
     ];
     const BYTES: [&[u8]; 6] =
         [b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"latin1-\xe9", b"\x80\x81\x82", b"a\xf0\x9f"];

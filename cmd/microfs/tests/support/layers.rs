@@ -19,8 +19,7 @@ pub struct Layer {
 
 impl Layer {
     pub fn new(root: &Meta) -> Self {
-        let mut layer =
-            Self { tree: Tree::new(Metadata::default()), contents: BTreeMap::new() };
+        let mut layer = Self { tree: Tree::new(Metadata::default()), contents: BTreeMap::new() };
         let metadata = layer.metadata(root);
         layer.tree.node_mut(NodeId::ROOT).metadata = metadata;
         layer
@@ -75,8 +74,7 @@ impl Layer {
 
     pub fn device(&mut self, name: &[u8], block: bool, major: u32, minor: u32, meta: &Meta) {
         let number = DeviceNumber { major, minor };
-        let kind =
-            if block { NodeKind::BlockDevice(number) } else { NodeKind::CharDevice(number) };
+        let kind = if block { NodeKind::BlockDevice(number) } else { NodeKind::CharDevice(number) };
         self.add(NodeId::ROOT, name, kind, meta);
     }
 

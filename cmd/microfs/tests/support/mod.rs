@@ -17,8 +17,8 @@ macro_rules! words {
 pub mod content;
 pub mod dump;
 pub mod image;
-pub mod layers;
 pub mod kinds;
+pub mod layers;
 pub mod plan;
 pub mod program;
 pub mod random;

@@ -13,9 +13,11 @@ pub fn assert_read_only(mount: &Path) {
     let directory = std::fs::File::open(mount).unwrap();
     let fd = directory.as_fd();
     let new = "microfs-test-new";
-    refused(mount, "create", rustix::fs::openat(
-        fd, new, OFlags::CREATE | OFlags::WRONLY, Mode::RUSR,
-    ).map(drop));
+    refused(
+        mount,
+        "create",
+        rustix::fs::openat(fd, new, OFlags::CREATE | OFlags::WRONLY, Mode::RUSR).map(drop),
+    );
     refused(mount, "mkdir", rustix::fs::mkdirat(fd, new, Mode::RWXU));
     refused(mount, "symlink", rustix::fs::symlinkat("target", fd, new));
     let fifo = rustix::fs::mknodat(fd, new, FileType::Fifo, Mode::RUSR, 0);
@@ -34,9 +36,11 @@ pub fn assert_read_only(mount: &Path) {
         }
         refused(&path, "rename", rustix::fs::renameat(fd, entry.file_name(), fd, new));
         if kind.is_file() {
-            refused(&path, "truncate", rustix::fs::open(
-                &path, OFlags::WRONLY | OFlags::TRUNC, Mode::empty(),
-            ).map(drop));
+            refused(
+                &path,
+                "truncate",
+                rustix::fs::open(&path, OFlags::WRONLY | OFlags::TRUNC, Mode::empty()).map(drop),
+            );
             let write = rustix::fs::open(&path, OFlags::RDWR, Mode::empty());
             refused(&path, "open for writing", write.map(drop));
         }

@@ -51,8 +51,7 @@ fn end(runs: &[Run]) -> u64 {
 }
 
 /// `security.capability`, revision 2: `cap_net_raw` permitted and effective.
-pub const CAPABILITY: [u8; 20] =
-    [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+pub const CAPABILITY: [u8; 20] = [1, 0, 0, 2, 0, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// A POSIX ACL as the kernel takes it: owner, one more user, group, mask, others.
 pub fn acl(user: u32) -> Vec<u8> {
@@ -117,7 +116,13 @@ pub fn xattrs(random: &mut Random) -> Plan {
 
 pub fn specials(random: &mut Random) -> Plan {
     const DEVICES: [(u32, u32); 8] = [
-        (0, 0), (1, 3), (7, 255), (8, 256), (255, 65_535), (256, 0), (511, 1 << 19),
+        (0, 0),
+        (1, 3),
+        (7, 255),
+        (8, 256),
+        (255, 65_535),
+        (256, 0),
+        (511, 1 << 19),
         (4095, (1 << 20) - 1),
     ];
     let mut plan = Plan::new(meta(random));
@@ -144,9 +149,18 @@ pub fn specials(random: &mut Random) -> Plan {
 pub fn extremes(random: &mut Random) -> Plan {
     const IDS: [u32; 5] = [u32::MAX - 1, 1 << 31, (1 << 31) - 1, 65_535, 65_534];
     const TIMES: [(i64, u32); 12] = [
-        (-1, 0), (-1, 1), (-1, 999_999_999), (0, 0), (0, 1), (-(1 << 31), 7), (1 << 31, 7),
-        (-(1 << 40), 123_456_789), (1 << 40, 987_654_321), (i64::MAX, 999_999_999),
-        (i64::MIN, 0), (i64::MIN, 999_999_999),
+        (-1, 0),
+        (-1, 1),
+        (-1, 999_999_999),
+        (0, 0),
+        (0, 1),
+        (-(1 << 31), 7),
+        (1 << 31, 7),
+        (-(1 << 40), 123_456_789),
+        (1 << 40, 987_654_321),
+        (i64::MAX, 999_999_999),
+        (i64::MIN, 0),
+        (i64::MIN, 999_999_999),
     ];
     let mut plan = Plan::new(meta(random));
     for (number, time) in TIMES.into_iter().enumerate() {
