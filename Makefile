@@ -66,11 +66,11 @@ test: setup test-rust test-reader test-nasty check ## Run all tests and checks
 
 .PHONY: test-rust
 test-rust: setup
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: test-reader
 test-reader: setup
-	$(PYTHON) testdata/reader/test_golden.py
+	cd testdata/reader && $(PYTHON) -B -m unittest test_reader test_rules
 
 # In namespaces of their own, so that no mount and no server outlives a failure.
 .PHONY: test-nasty
@@ -86,7 +86,7 @@ test-nasty: setup
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
-	MICROFS_LONG=1 $(CARGO) test --locked --workspace --release
+	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --release --no-fail-fast
 
 .PHONY: check
 check: setup fmt clippy doc deps ## Check format, lints, documentation, dependency arrows
@@ -103,7 +103,7 @@ clippy:
 
 .PHONY: doc
 doc:
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --lib
 
 .PHONY: deps
 deps:

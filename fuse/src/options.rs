@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -96,6 +97,8 @@ pub struct MountOptions {
     pub over: bool,
     /// Read-ahead in KiB to set where the system permits (root); `None` leaves the kernel's 128.
     pub read_ahead_kib: Option<u32>,
+    /// Unmount when nothing was asked of the mount for so long and nobody uses it.
+    pub idle: Option<Duration>,
     /// Unmount on SIGTERM, SIGINT and SIGHUP.
     pub signals: bool,
     /// Kernel features not to use though they are offered, as on an older kernel.
@@ -118,6 +121,7 @@ impl Default for MountOptions {
             threads: None,
             over: false,
             read_ahead_kib: Some(1024),
+            idle: None,
             signals: true,
             masked: CapabilitySet::default(),
             log: Log::stderr(),

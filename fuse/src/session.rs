@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use fuser::{Session, SessionACL};
@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::mount_point;
 use crate::mountinfo::{self, Device, MountEntry};
 use crate::options::MountOptions;
+use crate::overlay::uncover;
 use crate::signals::Watcher;
 use crate::statistics::Statistics;
 
@@ -58,6 +59,9 @@ pub struct Mounted {
     log: Log,
     events: Receiver<Event>,
     is_live: bool,
+    idle: Option<Duration>,
+    /// Requests when it was last looked whether there are new ones.
+    seen: u64,
     /// Held for what they do when dropped.
     _watcher: Option<Watcher>,
     _keeper: Option<UnixStream>,
@@ -106,6 +110,8 @@ pub fn mount(
         log,
         events,
         is_live: true,
+        idle: options.idle,
+        seen: 0,
         _watcher: watcher,
         _keeper: keeper,
     })
@@ -181,7 +187,17 @@ impl Mounted {
     pub fn wait(mut self) -> Result<End, MountError> {
         let mut is_ending = false;
         loop {
-            match self.events.recv() {
+            let event = match self.idle {
+                Some(limit) if !is_ending => match self.events.recv_timeout(limit) {
+                    Err(RecvTimeoutError::Timeout) => {
+                        self.end_if_idle();
+                        continue;
+                    }
+                    other => other.map_err(|_| RecvError),
+                },
+                _ => self.events.recv(),
+            };
+            match event {
                 Ok(Event::Signal) if is_ending => {
                     self.is_live = false;
                     return Ok(End::Abandoned);
@@ -212,7 +228,29 @@ impl Mounted {
         self.take_down()
     }
 
+    /// Unmounts when there was no request since the last time and nobody has
+    /// a file or directory of the mount open.
+    fn end_if_idle(&mut self) {
+        let now = self.statistics.all_requests();
+        if std::mem::replace(&mut self.seen, now) != now {
+            return;
+        }
+        let taken = uncover(&self.mount_point, false).and_then(|_| {
+            let failed = |source| UnmountError::Path { path: self.mount_point.clone(), source };
+            let mounts = mountinfo::read().map_err(failed)?;
+            self.place(&mounts)?.map_or(Ok(()), |path| detach(path, false))
+        });
+        match taken {
+            Ok(()) | Err(UnmountError::Busy { .. }) => {}
+            Err(error) => self.log.line(&describe(&error)),
+        }
+    }
+
     fn take_down(&self) -> Result<(), UnmountError> {
+        match uncover(&self.mount_point, false) {
+            Err(UnmountError::Busy { .. }) => uncover(&self.mount_point, true)?,
+            other => other?,
+        };
         let mounts = mountinfo::read()
             .map_err(|source| UnmountError::Path { path: self.mount_point.clone(), source })?;
         let Some(path) = self.place(&mounts)? else {

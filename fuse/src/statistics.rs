@@ -90,6 +90,13 @@ impl Statistics {
         self.requests.get(request as usize).map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
+    /// Requests of all kinds together.
+    #[must_use]
+    pub fn all_requests(&self) -> u64 {
+        let counts = self.requests.iter().map(|count| count.load(Ordering::Relaxed));
+        counts.fold(0, u64::wrapping_add)
+    }
+
     /// Bytes of file content sent to the kernel.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {

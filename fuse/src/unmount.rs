@@ -7,6 +7,7 @@ use crate::detach::detach;
 use crate::error::UnmountError;
 use crate::mount_point::{mounted_at, resolve};
 use crate::mountinfo;
+use crate::overlay::uncover;
 
 /// How long a mount that the system agreed to remove may still be seen.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,13 +24,15 @@ pub enum Unmount {
     Lazily,
 }
 
-/// Takes down the microfs mount at `mount_point`, that of a dead server too.
+/// Takes down the microfs mount at `mount_point`, that of a dead server too,
+/// and the overlay that makes it writable, if there is one.
 /// Returns when it is gone from the mount table.
 ///
 /// # Errors
 /// [`UnmountError`]: among them that no microfs is mounted there, or that it is busy.
 pub fn unmount(mount_point: &Path, how: Unmount) -> Result<(), UnmountError> {
     let path = resolve(mount_point)?;
+    uncover(&path, how == Unmount::Lazily)?;
     let mount = mounted_at(&path)?;
     detach(&path, how == Unmount::Lazily)?;
     let end = Instant::now().checked_add(PATIENCE);

@@ -37,6 +37,21 @@ impl Dir {
         &self.path
     }
 
+    /// The same folder once more.
+    pub(crate) fn again(&self) -> Result<Self, OciError> {
+        let fd = self.fd.try_clone().map_err(OciError::io("open", &self.path))?;
+        Ok(Self { fd, path: self.path.clone() })
+    }
+
+    /// The target of a symbolic link below; `None` when it is something else.
+    pub(crate) fn read_link(&self, name: &str) -> Result<Option<Vec<u8>>, OciError> {
+        match rustix::fs::readlinkat(&self.fd, name, Vec::new()) {
+            Ok(target) => Ok(Some(target.into_bytes())),
+            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => Ok(None),
+            Err(errno) => Err(OciError::sys("read", self.path.join(name))(errno)),
+        }
+    }
+
     /// Opens a folder below; `None` when there is nothing of that name.
     pub(crate) fn dir(&self, name: &str) -> Result<Option<Self>, OciError> {
         let path = self.path.join(name);

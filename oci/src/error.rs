@@ -9,6 +9,7 @@ use oci_spec::image::Digest;
 
 use crate::platform::Platform;
 use crate::reference::TagRule;
+use crate::source::SourceError;
 
 /// Any failure of this crate. Every variant says which file, digest or name it
 /// is about; text that came from a layout is escaped when displayed.
@@ -285,6 +286,15 @@ pub enum OciError {
         /// What could not be followed.
         source: Box<OciError>,
     },
+    /// A source to be converted is at fault.
+    #[error(transparent)]
+    Source(Box<SourceError>),
+}
+
+impl From<SourceError> for OciError {
+    fn from(error: SourceError) -> Self {
+        Self::Source(Box::new(error))
+    }
 }
 
 impl OciError {
@@ -335,6 +345,8 @@ pub enum Document {
     Config,
     /// A manifest or an index: which one is not known yet.
     ManifestOrIndex,
+    /// `manifest.json` of a docker archive.
+    DockerManifest,
 }
 
 impl fmt::Display for Document {
@@ -345,6 +357,7 @@ impl fmt::Display for Document {
             Self::Manifest => "image manifest",
             Self::Config => "image config",
             Self::ManifestOrIndex => "image manifest or index",
+            Self::DockerManifest => "manifest.json of a docker archive",
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const NEXT_INDEX: &str = "index.json.new";
 const NEXT_HEADER: &str = "oci-layout.new";
 
 /// Nothing real comes near: the specification's header has one short field.
-const HEADER_LIMIT: u64 = 64 << 10;
+pub(crate) const HEADER_LIMIT: u64 = 64 << 10;
 
 /// An open OCI image layout. Clones share the open folder.
 ///
@@ -183,14 +183,19 @@ fn check_header(root: &Dir) -> Result<(), OciError> {
     let path = root.path().join(HEADER);
     let bytes = root.read(HEADER, Document::LayoutHeader, HEADER_LIMIT)?;
     let bytes = bytes.ok_or_else(|| OciError::NotALayout { path: root.path().into() })?;
-    let header: Header = serde_json::from_slice(&bytes).map_err(|source| OciError::Json {
-        path: path.clone(),
+    check_header_text(&bytes, &path)
+}
+
+/// Checks the content of an `oci-layout` file; `path` is for messages.
+pub(crate) fn check_header_text(bytes: &[u8], path: &Path) -> Result<(), OciError> {
+    let header: Header = serde_json::from_slice(bytes).map_err(|source| OciError::Json {
+        path: path.into(),
         document: Document::LayoutHeader,
         source,
     })?;
     match header.version.split_once('.') {
         Some(("1", _)) => Ok(()),
-        _ => Err(OciError::LayoutVersion { path, version: header.version }),
+        _ => Err(OciError::LayoutVersion { path: path.into(), version: header.version }),
     }
 }
 

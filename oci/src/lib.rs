@@ -14,6 +14,8 @@
 //! | [`platform`] | which of several manifests fits |
 //! | [`media_type`] | layer types and annotation keys |
 //! | [`assemble`] | layers → config → manifest |
+//! | [`source`] | images to be converted: layouts, archives, single layers |
+//! | [`decompress`] | a layer without its outer compression, recognised by its first bytes |
 //! | [`tags`] | list, tag, untag |
 //! | [`gc`] | unreferenced blobs and left-over files |
 //!
@@ -61,6 +63,7 @@
 
 pub mod assemble;
 pub mod config;
+pub mod decompress;
 pub mod descriptor;
 mod dir;
 pub mod error;
@@ -76,6 +79,7 @@ pub mod platform;
 pub mod reference;
 mod select;
 pub mod session;
+pub mod source;
 pub mod store;
 pub mod tags;
 pub mod verified;
@@ -94,6 +98,7 @@ pub use oci_spec::image::{Digest, DigestAlgorithm, MediaType};
 pub use platform::{Platform, PlatformRequest};
 pub use reference::{Reference, Selector, check_tag};
 pub use session::Session;
+pub use source::{LayerReader, Source, SourceError, SourceImage, SourceLayer, VerifiedLayer};
 pub use store::{Blob, BlobWriter};
 pub use tags::{ListedImage, ListedManifest};
 pub use verified::VerifiedReader;

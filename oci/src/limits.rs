@@ -18,6 +18,8 @@ pub struct Limits {
     pub layers: usize,
     /// Indexes inside indexes below `index.json`. Default 8.
     pub index_depth: usize,
+    /// Members of an image archive. Default 65,536.
+    pub archive_members: usize,
 }
 
 impl Default for Limits {
@@ -28,6 +30,7 @@ impl Default for Limits {
             config_bytes: 16 << 20,
             layers: 1024,
             index_depth: 8,
+            archive_members: 1 << 16,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Media types of layers and documents, and the annotation keys in use.
 
+use std::fmt;
+
 use oci_spec::image::MediaType;
 
 /// Media type of a microfs layer. It sits below the OCI layer prefix, so
@@ -55,6 +57,18 @@ pub enum Compression {
     Bzip2,
     /// xz; not registered, but met.
     Xz,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "uncompressed",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Bzip2 => "bzip2",
+            Self::Xz => "xz",
+        })
+    }
 }
 
 /// What a media type says about a layer.

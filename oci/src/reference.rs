@@ -115,14 +115,14 @@ impl Reference {
 }
 
 /// One way to read the text: a path, the mark behind it, and the rest.
-struct Split<'a> {
-    path: &'a Path,
+pub(crate) struct Split<'a> {
+    pub(crate) path: &'a Path,
     mark: Option<u8>,
     rest: &'a OsStr,
 }
 
 impl Split<'_> {
-    fn reference(&self) -> Result<Reference, OciError> {
+    pub(crate) fn reference(&self) -> Result<Reference, OciError> {
         let layout = self.path.to_owned();
         let invalid = || OciError::InvalidTag { tag: self.rest.to_owned(), rule: TagRule::Utf8 };
         let selector = match (self.mark, self.rest.to_str()) {
@@ -137,7 +137,7 @@ impl Split<'_> {
 
 /// All ways to read the text, the longest path first. `@` separates only where
 /// a digest follows.
-fn splits(text: &OsStr) -> Vec<Split<'_>> {
+pub(crate) fn splits(text: &OsStr) -> Vec<Split<'_>> {
     let bytes = text.as_bytes();
     let mut splits = vec![Split { path: Path::new(text), mark: None, rest: OsStr::new("") }];
     for (place, mark) in bytes.iter().enumerate().rev() {

@@ -114,7 +114,7 @@ fn tagged(source: &impl BlobSource, index: &Index, tag: &str) -> Result<Vec<Desc
 }
 
 /// `v1` and `library/x:v1` are short for `docker.io/library/x:v1`.
-fn is_short_for(short: &str, name: &str) -> bool {
+pub(crate) fn is_short_for(short: &str, name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     let tag_part = last.split_once(':').map(|(_, tag)| tag);
     let path_end = name.strip_suffix(short).is_some_and(|front| front.ends_with('/'));

@@ -29,6 +29,11 @@ impl Hasher {
         }
     }
 
+    /// Whether both are of one algorithm.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         match self {
             Self::Sha256(hash) => hash.update(bytes),

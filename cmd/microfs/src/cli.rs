@@ -19,6 +19,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Build(verbs::build::BuildArgs),
+    Convert(verbs::convert::ConvertArgs),
     Mount(verbs::mount::MountArgs),
     Umount(verbs::umount::UmountArgs),
     Extract(verbs::extract::ExtractArgs),
@@ -43,6 +44,7 @@ pub fn run() -> anyhow::Result<Outcome> {
     }
     match Cli::parse().verb {
         Verb::Build(args) => verbs::build::run(&args),
+        Verb::Convert(args) => verbs::convert::run(&args),
         Verb::Mount(args) => verbs::mount::run(&args),
         Verb::Umount(args) => verbs::umount::run(&args),
         Verb::Extract(args) => verbs::extract::run(&args),

@@ -69,6 +69,10 @@ pub fn open(
         verify(&layout, layer, &file)?;
         layers.push(LayerSource { sha256: sha256_of(layer), source: Box::new(file) });
     }
+    if layers.is_empty() {
+        let empty = microfs::writer::empty_layer()?;
+        layers.push(LayerSource { source: Box::new(empty), sha256: None });
+    }
     let stack = Stack::open(layers, options)
         .with_context(|| format!("cannot open image {}", reference_text(reference)))?;
     Ok(Opened { layout, image, stack: Arc::new(stack) })

@@ -9,6 +9,7 @@ mod options;
 mod output;
 mod progress;
 mod verbs;
+mod writable;
 
 fn main() -> ExitCode {
     exit::report(cli::run())

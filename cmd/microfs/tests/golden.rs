@@ -146,6 +146,9 @@ fn marks() -> (Options, Layer) {
     let lib = layer.add(usr, b"lib", implied, &nothing);
     layer.file(lib, b"new", Content::text("new\n"), &Meta::plain(0o644));
     layer.whiteout(lib, b"old");
+    let hollow = layer.add(usr, b"hollow", implied, &nothing);
+    let inner = layer.add(hollow, b"hollow too", implied, &nothing);
+    layer.whiteout(inner, b"gone");
     let both = NodeKind::Directory { opaque: true, implied: true };
     let share = layer.add(usr, b"share", both, &nothing);
     layer.file(share, b"only", Content::text("only\n"), &Meta::plain(0o644));

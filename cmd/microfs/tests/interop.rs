@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use support::image::Image;
-use support::program::{ok, succeed, tool};
+use support::program::{ok, succeed, tool, unmount};
 use support::same::assert_same;
 use support::scratch::Scratch;
 
@@ -28,7 +28,7 @@ fn assert_mounts(scratch: &Scratch, layout: &Path, tag: &str, source: &Path) {
     ok(words!["check", layout, tag]);
     ok(words!["mount", layout, tag, at]);
     assert_same(source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -57,14 +57,11 @@ fn skopeo_inspects() {
         "c"
     ]);
     let ours = parse(&ok(words!["inspect", "--json", "--platform", "linux/arm64/v8", layout, "c"]));
-    let skopeo = |words: &[&str]| {
-        let mut command = tool("skopeo");
-        succeed(command.arg("inspect").args(words).arg(oci(&layout, "c")))
-    };
-    let seen = parse(&skopeo(&["--override-arch", "arm64", "--override-variant", "v8"][..0]));
+    let skopeo =
+        |words: &[&str]| succeed(tool("skopeo").arg("inspect").args(words).arg(oci(&layout, "c")));
+    let seen = parse(&skopeo(&[]));
     assert_eq!(seen["Digest"], ours["manifest"]);
     assert_eq!(seen["Layers"], json!([ours["layers"][0]["digest"]]));
-    assert_eq!(seen["LayersData"][0]["Size"], ours["layers"][0]["bytes"]);
     assert_eq!(seen["Architecture"], "arm64");
     assert_eq!(seen["Created"], "2020-01-02T03:04:05Z");
     assert_eq!(seen["Labels"], json!({ "k": "v" }));

@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use support::kinds::Kind;
-use support::program::ok;
+use support::program::{ok, unmount};
 use support::read_only::assert_read_only;
 use support::same::assert_same;
 use support::scratch::{Scratch, is_mounted};
@@ -54,7 +54,7 @@ fn round(scratch: &Scratch, source: &Path, size: &str, threads: &str) {
     assert_read_only(&mount);
     // Attempts to write have left no trace.
     ok(words!["diff", layout, "t", mount]);
-    ok(words!["umount", mount]);
+    unmount(&mount);
     assert!(!is_mounted(&mount));
     std::fs::remove_dir_all(&layout).unwrap();
 }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use support::image::Image;
-use support::program::{PROGRAM, fail, microfs, ok, refuse, succeed, tool};
+use support::program::{PROGRAM, fail, microfs, ok, refuse, succeed, tool, unmount, when_idle};
 use support::same::assert_same;
 use support::scratch::{Scratch, is_mounted};
 use support::server::{Pipe, Server};
@@ -24,12 +24,12 @@ fn in_the_background_it_answers_when_the_command_returns() {
     assert_eq!(ok(words!["mount", layout, "t", at]), "");
     assert!(is_mounted(&at));
     assert_same(&source, &at);
-    assert_eq!(ok(words!["umount", at]), "");
+    unmount(&at);
     assert!(!is_mounted(&at));
     let colon = OsString::from(format!("{}:t", layout.display()));
     ok(words!["mount", colon, at]);
     assert_same(&source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -39,7 +39,11 @@ fn relative_paths_are_those_of_the_caller() {
     let at = scratch.dir("mount");
     succeed(microfs(words!["mount", "layout", "t", "mount"]).current_dir(scratch.path()));
     assert_same(&source, &at);
-    succeed(microfs(words!["umount", "mount"]).current_dir(scratch.path()));
+    when_idle(|| {
+        let mut command = microfs(words!["umount", "mount"]);
+        command.current_dir(scratch.path());
+        command
+    });
 }
 
 #[test]
@@ -92,10 +96,22 @@ fn unmounting_from_outside_ends_the_server() {
     let Image { layout, .. } = Image::new(&scratch);
     let at = scratch.dir("mount");
     let ways: [fn(&Path); 4] = [
-        |at| drop(ok(words!["umount", at])),
+        unmount,
         |at| drop(ok(words!["umount", "--lazy", at])),
-        |at| drop(succeed(tool("umount").arg(at))),
-        |at| drop(succeed(tool("fusermount3").arg("-u").arg(at))),
+        |at| {
+            when_idle(|| {
+                let mut command = tool("umount");
+                command.arg(at);
+                command
+            });
+        },
+        |at| {
+            when_idle(|| {
+                let mut command = tool("fusermount3");
+                command.arg("-u").arg(at);
+                command
+            });
+        },
     ];
     for way in ways {
         let server = Server::start(&scratch, &layout, "t", &at);
@@ -117,12 +133,12 @@ fn a_killed_server_leaves_a_mount_that_can_be_taken_down_or_over() {
     let error = std::fs::metadata(&at).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOTCONN.raw_os_error()));
     refuse(words!["mount", layout, "t", at], &["server has died", "unmount it first"]);
-    ok(words!["umount", at]);
+    unmount(&at);
     ok(words!["mount", layout, "t", at]);
     assert_same(&source, &at);
     assert_same(&source, &other);
-    ok(words!["umount", at]);
-    ok(words!["umount", other]);
+    unmount(&at);
+    unmount(&other);
 }
 
 #[test]
@@ -135,7 +151,7 @@ fn the_init_pipe_gets_one_byte() {
         let (byte, server) = Server::with_pipe(&scratch, words("t", &at));
         assert_eq!(byte, b's');
         assert!(is_mounted(&at));
-        ok(words!["umount", at]);
+        unmount(&at);
         assert!(server.wait().success());
         for (tag, at) in [("nosuch", &at), ("t", &missing)] {
             let (byte, server) = Server::with_pipe(&scratch, words(tag, at));
@@ -166,10 +182,10 @@ fn the_ready_descriptor_gets_one_byte() {
         let words =
             |tag: &str| [flags.clone(), words!["--ready-fd", "7", layout, tag, at]].concat();
         let pipe = Pipe::new(&scratch);
-        let server = Server::of(&mut with_descriptor(&pipe, words("t")));
+        let server = Server::of(&scratch, &mut with_descriptor(&pipe, words("t")));
         assert_eq!(pipe.byte(), b's');
         assert!(is_mounted(&at));
-        ok(words!["umount", at]);
+        unmount(&at);
         assert!(server.wait().success());
 
         let pipe = Pipe::new(&scratch);
@@ -196,7 +212,11 @@ fn options_are_those_of_mount_8() {
     let mount = |options: &str| {
         ok(words!["mount", "-o", options, layout, "t", at]);
         let line = table_line(&at);
-        succeed(tool("umount").arg(&at));
+        when_idle(|| {
+            let mut command = tool("umount");
+            command.arg(&at);
+            command
+        });
         line
     };
     let line = mount("ro,default_permissions,x-systemd.automount,nofail,_netdev");
@@ -222,11 +242,11 @@ fn noexec_and_nosuid_hold() {
     ok(words!["build", "-q", source, layout, "t"]);
     ok(words!["mount", layout, "t", at]);
     succeed(&mut Command::new(at.join("true")));
-    ok(words!["umount", at]);
+    unmount(&at);
     ok(words!["mount", "-o", "noexec", layout, "t", at]);
     let error = Command::new(at.join("true")).status().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 /// As mount(8) calls it.
@@ -246,13 +266,13 @@ fn as_mount_helper_it_takes_what_mount_8_gives() {
     assert_same(&source, &at);
     let line = table_line(&at);
     assert!(line.contains("ro,noatime") && line.contains(&image), "{line}");
-    ok(words!["umount", at]);
+    unmount(&at);
     let said = succeed(&mut helper(words![image, at, "-fv", "-o", "rw"]));
     assert!(!is_mounted(&at), "{said}");
     let line = fail(&mut helper(words![image, at, "-o", "nosuchoption"]), 1);
     assert!(line.contains("nosuchoption"), "{line}");
     succeed(&mut helper(words![image, at, "-s", "-o", "nosuchoption"]));
-    ok(words!["umount", at]);
+    unmount(&at);
     fail(&mut helper(words![image]), 1);
 }
 
@@ -294,7 +314,7 @@ fn a_mount_outlives_the_tag_and_the_blobs() {
     ok(words!["gc", layout]);
     assert_eq!(std::fs::read_dir(layout.join("blobs/sha256")).unwrap().count(), 0);
     assert_same(&source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -306,8 +326,8 @@ fn a_mount_over_a_mount_is_made_on_request_only() {
     refuse(words!["mount", layout, "t", at], &["already mounted"]);
     ok(words!["mount", "--over", layout, "t", at]);
     assert_same(&source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
     assert!(is_mounted(&at));
-    ok(words!["umount", at]);
+    unmount(&at);
     assert!(!is_mounted(&at));
 }

@@ -15,7 +15,7 @@ use support::content::{Content, Fill, Run};
 use support::image::{Image, LARGE};
 use support::kinds::Kind;
 use support::plan::{Meta, Plan, ROOT, What};
-use support::program::{PROGRAM, ok, succeed};
+use support::program::{PROGRAM, ok, succeed, unmount};
 use support::random::Random;
 use support::same::assert_same;
 use support::scratch::Scratch;
@@ -102,7 +102,8 @@ fn a_directory_of_100_000_names_can_be_sought_in() {
         let stat = std::fs::symlink_metadata(at.join("many").join(name)).unwrap();
         assert_eq!(stat.ino(), *inode, "{name}");
     }
-    ok(words!["umount", at]);
+    drop((directory, other));
+    unmount(&at);
 }
 
 #[test]
@@ -137,7 +138,8 @@ fn data_and_holes_can_be_sought() {
         assert_eq!(go(to), expected, "{to:?}");
     }
     assert_eq!(file.metadata().unwrap().blocks(), 16, "two runs of 4096 bytes");
-    ok(words!["umount", at]);
+    drop(file);
+    unmount(&at);
 }
 
 #[test]
@@ -165,7 +167,7 @@ fn blocks_count_what_is_no_hole() {
         let stat = std::fs::metadata(at.join(number.to_string())).unwrap();
         assert_eq!((stat.len(), stat.blocks()), (content.size, *blocks), "{content:?}");
     }
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -201,7 +203,7 @@ fn attributes_can_be_probed_for_their_size() {
     assert_eq!(list(&with, 17), Err(Errno::RANGE));
     assert_eq!(rustix::fs::listxattr_query(&without), Ok(0));
     assert_eq!(list(&without, 10), Ok(Vec::new()));
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -226,7 +228,8 @@ fn direct_reads_give_the_same_bytes() {
         assert!(buffer[..read] == expected[offset..end], "{length} bytes at {offset}");
     }
     assert_eq!(direct.read_at(&mut memory[start..start + 4096], 1 << 40).unwrap(), 0);
-    ok(words!["umount", at]);
+    drop(direct);
+    unmount(&at);
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn reads_in_any_order_and_from_many_threads_give_the_same_bytes() {
             });
         }
     });
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 /// Files that the running test has mapped and that hold code.
@@ -292,7 +295,7 @@ fn programs_and_libraries_run_from_a_mount() {
         assert!(mapped.clone().any(|line| line.contains(" r-xp ")), "{path} in {maps}");
     }
     assert_same(&source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -308,7 +311,7 @@ fn statfs_shows_what_there_is() {
     let bytes = shown.f_blocks * shown.f_frsize;
     assert!((LARGE..LARGE + 100_000).contains(&bytes), "the image takes {bytes} bytes");
     assert!(shown.f_flag.contains(StatVfsMountFlags::RDONLY));
-    ok(words!["umount", at]);
+    unmount(&at);
 }
 
 #[test]
@@ -333,10 +336,10 @@ fn each_kernel_feature_may_be_missing() {
         all.extend(words!["--mask", feature]);
         ok(words!["mount", "--mask", feature, layout, "t", at]);
         assert_same(&source, &at);
-        ok(words!["umount", at]);
+        unmount(&at);
     }
     all.extend(words![layout, "t", at]);
     ok(all);
     assert_same(&source, &at);
-    ok(words!["umount", at]);
+    unmount(&at);
 }

@@ -1,5 +1,8 @@
 //! Layouts for tests, made by this crate and by hand.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
+
+pub mod archive;
+pub mod compress;
 
 use std::fs;
 use std::io::Write;

@@ -6,8 +6,23 @@ use super::{LayerInode, NodeNum, Stack};
 use crate::error::ReadError;
 use crate::format::inode::{Inode, InodeKind};
 
-/// Every link-below of every layer, by what it stands for.
-pub(super) type LinksBelow = HashMap<LayerInode, Vec<LayerInode>>;
+/// Every link-below of every layer.
+#[derive(Debug, Default)]
+pub(super) struct LinksBelow {
+    by_target: HashMap<LayerInode, Vec<LayerInode>>,
+    unresolved: Vec<LayerInode>,
+}
+
+/// A hard link to a lower layer whose target is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnresolvedLink {
+    /// Layer of the link, the lowest being 0.
+    pub layer: u32,
+    /// Its path.
+    pub path: Vec<u8>,
+    /// Where it should lead.
+    pub target: Vec<u8>,
+}
 
 impl Stack {
     /// Names of a file that show: those of its own layer and of links to it
@@ -16,7 +31,7 @@ impl Stack {
         let mut candidates = vec![(at, inode.links)];
         if self.has_links_below() {
             let links = self.links_below()?;
-            for link in links.get(&at).into_iter().flatten() {
+            for link in links.by_target.get(&at).into_iter().flatten() {
                 candidates.push((*link, self.inode(*link)?.links));
             }
         }
@@ -86,12 +101,29 @@ impl Stack {
         self.layers.iter().any(|image| has(&image.superblock().totals.kinds))
     }
 
+    /// Hard links to lower layers whose target is not there. Looks at every
+    /// inode of the layers that have such links.
+    ///
+    /// # Errors
+    /// Everything of the reader.
+    pub fn unresolved_links(&self) -> Result<Vec<UnresolvedLink>, ReadError> {
+        if !self.has_links_below() {
+            return Ok(Vec::new());
+        }
+        let describe = |at: &LayerInode| {
+            let image = self.image(at.layer)?;
+            let target = image.target(&image.inode(at.inode)?)?;
+            Ok(UnresolvedLink { layer: at.layer, path: self.path_in_stack(*at)?, target })
+        };
+        self.links_below()?.unresolved.iter().map(describe).collect()
+    }
+
     /// Collected once, when a link count is first asked for.
     fn links_below(&self) -> Result<&LinksBelow, ReadError> {
         if let Some(links) = self.links.get() {
             return Ok(links);
         }
-        let mut links = LinksBelow::new();
+        let mut links = LinksBelow::default();
         for (layer, image) in (0u32..).zip(&self.layers) {
             let mut left = image.superblock().totals.kinds.last().map_or(0, |count| count.get());
             let count = u32::try_from(image.superblock().inode_count()).unwrap_or(u32::MAX);
@@ -103,8 +135,8 @@ impl Stack {
                     left = left.saturating_sub(1);
                     let at = LayerInode { layer, inode: number };
                     match self.link_target(at) {
-                        Ok(target) => links.entry(target).or_default().push(at),
-                        Err(ReadError::LinkUnresolved { .. }) => {}
+                        Ok(target) => links.by_target.entry(target).or_default().push(at),
+                        Err(ReadError::LinkUnresolved { .. }) => links.unresolved.push(at),
                         Err(error) => return Err(error),
                     }
                 }

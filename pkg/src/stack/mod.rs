@@ -19,12 +19,15 @@ use crate::reader::{BlockCache, CacheCounts, Image};
 use crate::source::ReadAt;
 
 pub use self::attr::Attr;
+pub use self::hazards::OverlayHazard;
 pub use self::knowledge::XattrKnowledge;
+pub use self::links::UnresolvedLink;
 pub use self::list::DirEntry;
 use self::redirect::Redirects;
 
 mod attr;
 mod cache;
+mod hazards;
 mod knowledge;
 mod links;
 mod list;

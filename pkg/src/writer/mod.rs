@@ -6,11 +6,14 @@
 //! written twice and nothing is sought, so a hash over the sink is the blob's
 //! digest and a torn file has no superblock.
 
+use std::sync::Arc;
+
 use zerocopy::IntoBytes;
 
 use crate::compress::Compression;
 use crate::format::prologue::{MAGIC, RawPrologue, TEXT};
 use crate::format::{BLOCK_LOG, DigestAlgorithm, METADATA_LOG, VERSION};
+use crate::tree::{Metadata, Tree};
 
 pub use self::content::{
     Content, ContentWriter, Contents, DedupCounts, ReadFile, ReadPiece, Segment,
@@ -56,6 +59,19 @@ impl Default for Options {
             dedup: true,
         }
     }
+}
+
+/// A layer that holds nothing but an empty root directory: root's, 0755, at 1970.
+///
+/// # Errors
+/// [`WriteError::WorkerLost`] when no thread can be started; no other in practice.
+pub fn empty_layer() -> Result<Vec<u8>, WriteError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    let pool = Arc::new(pool.map_err(|_| WriteError::WorkerLost)?);
+    let root = Metadata { permissions: 0o755, ..Metadata::default() };
+    let writer = ContentWriter::new(Vec::new(), Options::default(), pool, Arc::new(Silent))?;
+    let (blob, _) = writer.finish(&Tree::new(root).validate()?, &[])?;
+    Ok(blob)
 }
 
 /// Hears how far the work is. Called from one thread at a time, often.

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod cat;
 pub mod check;
+pub mod convert;
 pub mod diff;
 pub mod docs;
 pub mod dump;

@@ -4,18 +4,20 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use microfs::stack::StackOptions;
 use microfs_fuse::background::{self, BackgroundError};
 use microfs_fuse::ready::ReadyNotifier;
-use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, mount};
+use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, cover, mount};
 use microfs_oci::{PlatformRequest, Reference};
 
 use crate::exit::Outcome;
 use crate::image;
 use crate::options::PlatformArgs;
+use crate::writable::{self, Changes};
 
 /// Mount an image
 ///
@@ -29,6 +31,18 @@ pub struct MountArgs {
     /// Stay in the foreground
     #[arg(long, short)]
     foreground: bool,
+    /// Make the mount writable; changes are lost when it is taken down
+    #[arg(long, short)]
+    writable: bool,
+    /// Writable, with the changes in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "persist")]
+    upper: Option<PathBuf>,
+    /// Writable, with the changes kept in this directory for later mounts of the same image
+    #[arg(long, value_name = "DIR")]
+    persist: Option<PathBuf>,
+    /// Unmount when nobody used the mount for so long
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    timeout: Option<u32>,
     /// Mount options as mount(8) knows them, separated by commas
     #[arg(short, value_name = "OPTIONS")]
     options: Vec<OsString>,
@@ -74,8 +88,12 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     let notifier = notifier()?;
     let (reference, rest) = image::split(&args.words, 1)?;
     let [directory] = rest else { bail!("a directory to mount on is missing") };
-    let mut options =
-        MountOptions { threads: args.threads, over: args.over, ..MountOptions::default() };
+    let mut options = MountOptions {
+        threads: args.threads,
+        over: args.over,
+        idle: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
+        ..MountOptions::default()
+    };
     if let Some(file) = &args.log {
         options.log =
             Log::append_to(file).with_context(|| format!("cannot write to {}", file.display()))?;
@@ -88,7 +106,22 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     }
     let stack =
         StackOptions { cache_bytes: u64::from(args.cache_mb) << 20, ..StackOptions::default() };
-    serve(&reference, &args.platform.request(), &stack, Path::new(directory), options, notifier)
+    let job = Job {
+        reference,
+        platform: args.platform.request(),
+        stack,
+        directory: PathBuf::from(directory),
+        changes: args.changes(),
+    };
+    job.serve(options, notifier)
+}
+
+impl MountArgs {
+    fn changes(&self) -> Option<Changes> {
+        let upper = self.upper.clone().map(Changes::Upper);
+        let kept = upper.or_else(|| self.persist.clone().map(Changes::Persist));
+        kept.or_else(|| self.writable.then_some(Changes::Temporary))
+    }
 }
 
 /// Lets a copy of this process serve, and returns when its mount answers.
@@ -101,23 +134,37 @@ fn in_background() -> anyhow::Result<Outcome> {
     }
 }
 
-fn serve(
-    reference: &Reference,
-    platform: &PlatformRequest,
-    stack: &StackOptions,
-    directory: &Path,
-    mut options: MountOptions,
-    notifier: ReadyNotifier,
-) -> anyhow::Result<Outcome> {
-    let opened = image::open(reference, platform, stack)?;
-    if options.fs_name.is_none() {
-        options.fs_name = Some(image::reference_text(reference).into());
-    }
-    let mounted = mount(opened.stack, directory, &options)?;
-    notifier.ready()?;
-    match mounted.wait()? {
-        End::Unmounted => Ok(Outcome::Done),
-        End::Abandoned => bail!("ended while the mount was still in use"),
+/// What to mount where.
+struct Job {
+    reference: Reference,
+    platform: PlatformRequest,
+    stack: StackOptions,
+    directory: PathBuf,
+    changes: Option<Changes>,
+}
+
+impl Job {
+    fn serve(self, mut options: MountOptions, notifier: ReadyNotifier) -> anyhow::Result<Outcome> {
+        let opened = image::open(&self.reference, &self.platform, &self.stack)?;
+        let place = match &self.changes {
+            Some(changes) => {
+                writable::refuse_hazards(&opened.stack)?;
+                Some(writable::place(changes, &opened.image.manifest.digest.to_string())?)
+            }
+            None => None,
+        };
+        if options.fs_name.is_none() {
+            options.fs_name = Some(image::reference_text(&self.reference).into());
+        }
+        let mounted = mount(opened.stack, &self.directory, &options)?;
+        if let Some(place) = &place {
+            cover(mounted.mount_point(), &place.dirs)?;
+        }
+        notifier.ready()?;
+        match mounted.wait()? {
+            End::Unmounted => Ok(Outcome::Done),
+            End::Abandoned => bail!("ended while the mount was still in use"),
+        }
     }
 }
 
@@ -144,7 +191,12 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
     }
     let parent = background::enter().context("cannot go into the background")?;
     let notifier = ReadyNotifier::new(parent, None, None)?;
-    let stack = StackOptions::default();
-    serve(&reference, &PlatformRequest::Host, &stack, &call.target, call.options, notifier)
-        .map(Some)
+    let job = Job {
+        reference,
+        platform: PlatformRequest::Host,
+        stack: StackOptions::default(),
+        directory: call.target,
+        changes: None,
+    };
+    job.serve(call.options, notifier).map(Some)
 }

@@ -14,7 +14,7 @@ use super::content::Content;
 use super::layers::Layer;
 
 /// One line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Entry {
     path: Vec<u8>,
     size: u64,
@@ -31,28 +31,13 @@ pub struct Entry {
     xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     /// Names of what only a layer has, each with a value.
     marks: Vec<(&'static str, String)>,
+    /// Sub-directories that are hollow.
+    hollow: u32,
 }
 
 impl Entry {
     fn new(path: Vec<u8>) -> Self {
-        let (size, mode, links, uid, gid, device) = (0, 0, 0, 0, 0, (0, 0));
-        let (payload, is_again, data) = (None, false, None);
-        let (mtime, xattrs, marks) = (Timestamp::default(), Vec::new(), Vec::new());
-        Self {
-            path,
-            size,
-            mode,
-            links,
-            uid,
-            gid,
-            device,
-            mtime,
-            payload,
-            is_again,
-            data,
-            xattrs,
-            marks,
-        }
+        Self { path, ..Self::default() }
     }
 
     pub fn text(&self) -> String {
@@ -82,13 +67,15 @@ impl Entry {
     }
 
     /// What a reader of a stack of this layer alone sees of it: nothing of
-    /// whiteouts and links to below, no marks but the map of data, and for an
-    /// implied directory what FORMAT.md, section 14, says.
+    /// whiteouts, hollow directories and links to below, no marks but the map of
+    /// data, and for an implied directory what FORMAT.md, section 14, says.
     pub fn as_merged(mut self) -> Option<Self> {
         let has = |mark| self.marks.iter().any(|(name, _)| *name == mark);
-        if has("whiteout") || has("link-below") {
+        if has("whiteout") || has("link-below") || has("hollow") {
             return None;
         }
+        self.links -= self.hollow;
+        self.hollow = 0;
         if has("implied") {
             self.mode = 0o040_755;
             (self.uid, self.gid, self.mtime) = (0, 0, Timestamp::default());
@@ -207,7 +194,14 @@ fn of_node(layer: &Layer, tree: &ValidTree, node: NodeId, path: Vec<u8>) -> Entr
             0o100_000
         }
         NodeKind::Directory { opaque, implied } => {
-            let marks = [("opaque", opaque), ("implied", implied)].into_iter();
+            let marks =
+                [("opaque", opaque), ("implied", implied), ("hollow", is_hollow(tree, node))];
+            let marks = marks.into_iter();
+            let directories = tree.children(node).iter().filter(|dentry| match dentry.target {
+                Target::Node(child) => is_hollow(tree, child),
+                Target::Whiteout => false,
+            });
+            entry.hollow = directories.count() as u32;
             entry.marks.extend(marks.filter(|mark| mark.1).map(|mark| (mark.0, String::new())));
             0o040_000
         }
@@ -232,6 +226,18 @@ fn of_node(layer: &Layer, tree: &ValidTree, node: NodeId, path: Vec<u8>) -> Entr
     };
     entry.mode = type_bits | u32::from(metadata.permissions);
     entry
+}
+
+/// As FORMAT.md defines it: implied, and nothing in it but whiteouts and hollow
+/// directories.
+fn is_hollow(tree: &ValidTree, node: NodeId) -> bool {
+    let implied = matches!(tree.node(node).kind, NodeKind::Directory { implied: true, .. });
+    implied
+        && node != NodeId::ROOT
+        && tree.children(node).iter().all(|dentry| match dentry.target {
+            Target::Node(child) => is_hollow(tree, child),
+            Target::Whiteout => true,
+        })
 }
 
 /// Every name of a stack, in the same order.

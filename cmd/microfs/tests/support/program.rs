@@ -1,7 +1,9 @@
 //! The program under test, as others run it.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// The built binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_microfs");
@@ -26,6 +28,30 @@ pub fn succeed(command: &mut Command) -> String {
 #[track_caller]
 pub fn ok(words: Vec<OsString>) -> String {
     succeed(&mut microfs(words))
+}
+
+/// Takes a mount down.
+#[track_caller]
+pub fn unmount(at: &Path) {
+    let out = when_idle(|| microfs(words!["umount", at]));
+    assert_eq!(out, "");
+}
+
+/// Runs a command that takes a mount down. What another test starts has copies
+/// of this one's open files for a moment, and anything on the machine may look
+/// into a mount, so a busy one is tried again.
+#[track_caller]
+pub fn when_idle(command: impl Fn() -> Command) -> String {
+    for _ in 0..500 {
+        let output = output(&mut command());
+        let (out, err) = texts(&output);
+        if output.status.success() {
+            return out;
+        }
+        assert!(err.contains("busy"), "{err}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{:?}: it stays busy", command());
 }
 
 /// Runs a command that must fail with this exit code and exactly one line on

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +18,8 @@ const PATIENCE: Timespec = Timespec { tv_sec: 120, tv_nsec: 0 };
 /// A serving process; killed when dropped.
 pub struct Server {
     child: Child,
+    /// What it said.
+    pub stderr: PathBuf,
 }
 
 impl Server {
@@ -26,7 +28,8 @@ impl Server {
     pub fn start(scratch: &Scratch, layout: &Path, tag: &str, mount: &Path) -> Self {
         let words = words!["mount", "-f", layout, tag, mount];
         let (byte, server) = Self::with_pipe(scratch, words);
-        assert_eq!(byte, b's');
+        let said = std::fs::read_to_string(&server.stderr).unwrap();
+        assert_eq!(byte, b's', "{said}");
         server
     }
 
@@ -36,12 +39,17 @@ impl Server {
         let pipe = Pipe::new(scratch);
         let mut command = microfs(words);
         command.arg("--init-pipe").arg(&pipe.path);
-        let child = command.spawn().unwrap();
-        (pipe.byte(), Self { child })
+        let server = Self::of(scratch, &mut command);
+        (pipe.byte(), server)
     }
 
-    pub fn of(command: &mut Command) -> Self {
-        Self { child: command.stderr(Stdio::inherit()).spawn().unwrap() }
+    /// Starts any command that serves a mount.
+    #[track_caller]
+    pub fn of(scratch: &Scratch, command: &mut Command) -> Self {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let stderr = scratch.file(&format!("stderr-{number}"), "");
+        let file = std::fs::File::options().append(true).open(&stderr).unwrap();
+        Self { child: command.stderr(file).spawn().unwrap(), stderr }
     }
 
     pub fn signal(&self, signal: Signal) {

@@ -50,6 +50,7 @@ pub fn namespace(scratch: &Scratch, device_mode: &str, script: &str) -> Command 
     command.args(["--mount", "--propagation", "private", "sh", "-e", "-c"]);
     command.arg(format!("{before}\n{script}"));
     command.env("DEVICE", &device).env("PROGRAM", program(scratch));
+    command.env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     command.env_remove("SOURCE_DATE_EPOCH").current_dir(scratch.path());
     command
 }
