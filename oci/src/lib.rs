@@ -16,6 +16,7 @@
 //! | [`assemble`] | layers → config → manifest |
 //! | [`source`] | images to be converted: layouts, archives, single layers |
 //! | [`decompress`] | a layer without its outer compression, recognised by its first bytes |
+//! | [`runtime`] | image config → `config.json` of a runtime bundle |
 //! | [`tags`] | list, tag, untag |
 //! | [`gc`] | unreferenced blobs and left-over files |
 //!
@@ -77,6 +78,7 @@ mod lock;
 pub mod media_type;
 pub mod platform;
 pub mod reference;
+pub mod runtime;
 mod select;
 pub mod session;
 pub mod source;

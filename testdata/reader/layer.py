@@ -1,6 +1,6 @@
 """What a blob means: inodes, names, file bytes and extended attributes (FORMAT.md, 7 to 11)."""
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import namedtuple
 
 from blob import Blob, ReadError, require
@@ -49,6 +49,7 @@ class Layer(Blob):
     def __init__(self, data):
         super().__init__(data)
         self.others = [None] * len(self.blob_table)
+        self._dentry_blocks = {}
 
     # Inodes
 
@@ -94,19 +95,26 @@ class Layer(Blob):
 
     def dentry_block(self, block):
         """Plain bytes and number of dentries of a dentry block."""
-        plain, place = self.section_block("Dentries", block), f"dentry block {block}"
-        require(len(plain) >= 4, 19, place)
-        count = int.from_bytes(plain[:4], "little")
-        require(count >= 1 and 4 + 7 * count <= len(plain), 19, place)
-        require(self.first_position(0) == 0, 20, "dentry index")
-        require(self.first_position(block) + count == self.first_position(block + 1), 20, place)
-        return plain, count
+        if block not in self._dentry_blocks:
+            plain, place = self.section_block("Dentries", block), f"dentry block {block}"
+            require(len(plain) >= 4, 19, place)
+            count = int.from_bytes(plain[:4], "little")
+            require(count >= 1 and 4 + 7 * count <= len(plain), 19, place)
+            require(self.first_position(0) == 0, 20, "dentry index")
+            require(self.first_position(block) + count == self.first_position(block + 1), 20, place)
+            self._dentry_blocks[block] = plain, count
+        return self._dentry_blocks[block]
+
+    def block_of(self, position):
+        """The dentry block of a position."""
+        block = bisect_right(range(self.count("DentryIndex")), position, key=self.first_position) - 1
+        require(block >= 0, 20, "dentry index")
+        return block
 
     def dentry(self, position):
         """The dentry at a position of the layer."""
         require(position < self.count("Dentries"), 32, f"dentry {position}")
-        block = bisect_right(range(self.count("DentryIndex")), position, key=self.first_position) - 1
-        require(block >= 0, 20, "dentry index")
+        block = self.block_of(position)
         plain, count = self.dentry_block(block)
         slot, place = position - self.first_position(block), f"dentry {position}"
         require(slot < count, 20, place)
@@ -135,17 +143,13 @@ class Layer(Blob):
         if first == end:
             return None
 
-        def block_of(position):
-            return bisect_right(range(self.count("DentryIndex")), position, key=self.first_position) - 1
-
-        inner = range(block_of(first) + 1, block_of(end - 1) + 1)
+        inner = range(self.block_of(first) + 1, self.block_of(end - 1) + 1)
         block = inner.start - 1 + bisect_right(
             inner, name, key=lambda block: self.dentry(self.first_position(block)).name)
-        for position in range(max(first, self.first_position(block)), min(end, self.first_position(block + 1))):
-            dentry = self.dentry(position)
-            if dentry.name == name:
-                return dentry
-        return None
+        there = range(max(first, self.first_position(block)), min(end, self.first_position(block + 1)))
+        slot = bisect_left(there, name, key=lambda position: self.dentry(position).name)
+        dentry = self.dentry(there[slot]) if slot < len(there) else None
+        return dentry if dentry and dentry.name == name else None
 
     def target(self, dentry):
         """The inode of a dentry that is no whiteout."""

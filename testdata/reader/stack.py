@@ -53,9 +53,9 @@ class Stack:
         parts = []
         for number in reversed(range(height)):
             parts.append(Part(number, 0, False))
-            parts += [Part(*part, True) for part in self.arrivals.get((), []) if part[0] == number]
             if self.layers[number].inode(0).has(OPAQUE):
                 break
+            parts += [Part(*part, True) for part in self.arrivals.get((), []) if part[0] == number]
         return Directory((), parts)
 
     def candidates(self, height, directory, name):
@@ -73,23 +73,19 @@ class Stack:
 
     def child(self, height, directory, name):
         """What a name of a directory of View(height) stands for, or None."""
-        parts, exists, opaque = [], False, None
+        parts, exists, ended = [], False, False
         for number, dentry, inode in self.candidates(height, directory, name):
-            takes = opaque is None or number == opaque
-            if dentry is None:
-                if takes:
-                    parts.append(Part(number, inode.index, True))
-            elif inode is None or inode.kind != DIRECTORY:
+            if inode is None or inode.kind != DIRECTORY:
                 if exists:
                     break
                 if inode is None:
                     return None
                 return self.link_below(number, inode) if inode.kind == LINK_BELOW else Object(number, inode.index)
-            else:
+            if not ended:
+                parts.append(Part(number, inode.index, dentry is None))
+            if dentry is not None:
                 exists = exists or not inode.has(HOLLOW)
-                if takes:
-                    parts.append(Part(number, inode.index, False))
-                    opaque = number if inode.has(OPAQUE) else opaque
+                ended = ended or inode.has(OPAQUE)
         return Directory((*directory.path, name), parts) if exists else None
 
     def children(self, height, directory):

@@ -12,7 +12,7 @@ from layer import DIRECTORY, KINDS, REGULAR, SYMLINK
 from microfs_reader import Layer, Stack, check, list_layer, list_stack
 
 BIN = os.environ.get("MICROFS_BIN")
-OPTIONS = ["-b 4K -c zstd:1"]
+OPTIONS = ["-b 512 -c none", "-b 4K -c zstd:1", "-b 128K -c zstd:9", "-b 1M -c zstd:19", "-b 2K -c zstd:3 --no-dedup"]
 
 
 def make_tree(root):

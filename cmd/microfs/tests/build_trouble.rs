@@ -257,9 +257,12 @@ fn build_with(
     panic!("no build could be stopped in the middle");
 }
 
+/// What the message says, and what is done to the file.
+type Change = (&'static str, fn(&Path));
+
 #[test]
 fn a_file_that_is_not_what_it_was_fails_the_build() {
-    let changes: [(&str, fn(&Path)); 8] = [
+    let changes: [Change; 8] = [
         ("vanished", |z| std::fs::remove_file(z).unwrap()),
         ("changed", |z| {
             std::fs::File::options().append(true).open(z).unwrap().write_all(b"more").unwrap();

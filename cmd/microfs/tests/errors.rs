@@ -5,7 +5,7 @@
 mod support;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, media_type};
@@ -67,9 +67,12 @@ fn what_is_no_layout_is_refused() {
     refuse(words!["build", scratch.join("s"), file, "t"], &["file"]);
 }
 
+/// Finds a document of an image; and what the message says of it.
+type Document = (fn(&Image) -> PathBuf, &'static str);
+
 #[test]
 fn damaged_documents_are_refused() {
-    let cases: [(fn(&Image) -> std::path::PathBuf, &str); 3] = [
+    let cases: [Document; 3] = [
         (|image| image.layout.join("index.json"), "index.json"),
         (|image| image.layout.join("oci-layout"), "oci-layout"),
         (Image::manifest, "digest mismatch"),

@@ -228,7 +228,7 @@ fn check(name: &str, (options, layer): (Options, Layer)) {
     let recorded = read(&blob_path);
     let source = LayerSource { source: Box::new(recorded.clone()), sha256: None };
     let stack = Stack::open(vec![source], &StackOptions::default()).unwrap();
-    let merged: Vec<Entry> = dump.iter().cloned().filter_map(Entry::as_merged).collect();
+    let merged: Vec<Entry> = dump.iter().cloned().filter_map(Entry::merged).collect();
     assert_eq!(text(&of_stack(&stack)), text(&merged), "{name} read");
     assert_eq!(String::from_utf8(read(&dump_path)).unwrap(), text(&dump), "{name}.dump; {how}");
     assert_eq!(encoder(&recorded), encoder(&blob), "{name} has another encoder; {how}");

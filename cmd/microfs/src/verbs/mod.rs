@@ -1,6 +1,7 @@
 //! One file for each verb: arguments in, library calls, text out.
 
 pub mod build;
+pub mod bundle;
 pub mod cat;
 pub mod check;
 pub mod convert;

@@ -69,7 +69,7 @@ impl Entry {
     /// What a reader of a stack of this layer alone sees of it: nothing of
     /// whiteouts, hollow directories and links to below, no marks but the map of
     /// data, and for an implied directory what FORMAT.md, section 14, says.
-    pub fn as_merged(mut self) -> Option<Self> {
+    pub fn merged(mut self) -> Option<Self> {
         let has = |mark| self.marks.iter().any(|(name, _)| *name == mark);
         if has("whiteout") || has("link-below") || has("hollow") {
             return None;
