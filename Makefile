@@ -33,8 +33,8 @@ BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
-# Which of the hard inputs run; empty for all that a verb exists for.
-NASTY_OPTIONS ?= --kind rootfs
+# Which of the hard inputs run, such as `--kind rootfs` or `--case 'sparse-*'`; all by default.
+NASTY_OPTIONS ?=
 
 # Tests run optimised, so that they are quick, with debug assertions and overflow checks on.
 export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
@@ -79,10 +79,12 @@ test-nasty: setup
 	program=$(TARGET_DIR)/debug/microfs
 	$(SUDO) unshare --mount --pid --fork --kill-child --mount-proc \
 		$(PYTHON) -B testdata/nasty/check.py testdata/nasty/cases $(NASTY_OPTIONS) \
+		--convert "$$program convert -q {oci_in}:{in_tag} {oci_out}:{tag}" \
+		--convert-docker "$$program convert -q {archive} {oci_out}:{tag}" \
 		--convert-rootfs "$$program build -q {rootfs} {oci_out}:{tag}" \
 		--mount "$$program mount {oci_out} {tag} {mnt}" \
 		--umount "$$program umount {mnt}" \
-		--extract "$$program extract {oci_out} {tag} {out}"
+		--extract "$$program extract -q {oci_out} {tag} {out}"
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
