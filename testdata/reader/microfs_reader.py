@@ -146,16 +146,16 @@ def main(arguments):
         return 2
     verb, *paths = arguments
     try:
-        layers = [open_layer(path) for path in paths]
         if verb == "verify":
-            for layer in layers:
-                check(layer)
-        else:
-            entries = list_stack(Stack(layers)) if verb == "stack" else list_layer(layers[0])
-            for entry in entries:
-                print(entry.text())
+            for place in paths:
+                check(open_layer(place))
+            return 0
+        place = " ".join(paths)
+        layers = [open_layer(path) for path in paths]
+        for entry in list_stack(Stack(layers)) if verb == "stack" else list_layer(layers[0]):
+            print(entry.text())
     except (ReadError, OSError) as error:
-        print(error, file=sys.stderr)
+        print(f"{place}: {error}", file=sys.stderr)
         return 1
     return 0
 

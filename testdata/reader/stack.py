@@ -7,8 +7,9 @@ from layer import DIRECTORY, HOLLOW, IMPLIED, LINK_BELOW, OPAQUE, SYMLINK, WHITE
 
 MAX_LINKS = 40
 
-# A directory of the stack: path, and parts as (layer, inode, redirected), the top-most first.
-Directory = namedtuple("Directory", "path parts")
+# A directory of the stack: path, parts as (layer, inode, redirected), the top-most first, and the
+# layer below which no redirected directory shows any more. Parts of one layer go by inode.
+Directory = namedtuple("Directory", "path parts floor")
 Part = namedtuple("Part", "layer inode redirected")
 # Any other object, and a link-below that leads nowhere.
 Object = namedtuple("Object", "layer inode")
@@ -50,43 +51,46 @@ class Stack:
     # "The first `height` layers" is written View(height) below.
 
     def root(self, height):
-        parts = []
+        parts, floor = [], 0
         for number in reversed(range(height)):
             parts.append(Part(number, 0, False))
             if self.layers[number].inode(0).has(OPAQUE):
+                floor = number
                 break
             parts += [Part(*part, True) for part in self.arrivals.get((), []) if part[0] == number]
-        return Directory((), parts)
+        return Directory((), parts, floor)
 
     def candidates(self, height, directory, name):
-        """(layer, dentry or None, inode or None) of a name in all parts; None for a redirected directory."""
+        """(layer, inode or None for a whiteout, redirected) of all that a name may be, the top-most first."""
         path, found = (*directory.path, name), []
         for part in directory.parts:
             layer = self.layers[part.layer]
             dentry = layer.lookup(layer.inode(part.inode), name)
             if dentry and (part.layer, dentry.inode) not in self.redirected:
-                inode = None if dentry.kind == WHITEOUT else layer.target(dentry)
-                found.append((part.layer, dentry, inode))
-        found += [(number, None, self.layers[number].inode(inode))
-                  for number, inode in self.arrivals.get(path, []) if number < height]
+                found.append((part.layer, None if dentry.kind == WHITEOUT else layer.target(dentry), False))
+        found += [(number, self.layers[number].inode(inode), True)
+                  for number, inode in self.arrivals.get(path, []) if directory.floor <= number < height]
         return sorted(found, key=lambda candidate: -candidate[0])
 
     def child(self, height, directory, name):
         """What a name of a directory of View(height) stands for, or None."""
-        parts, exists, ended = [], False, False
-        for number, dentry, inode in self.candidates(height, directory, name):
+        parts, exists, ended, floor = [], False, False, directory.floor
+        for number, inode, redirected in self.candidates(height, directory, name):
             if inode is None or inode.kind != DIRECTORY:
                 if exists:
+                    floor = floor if ended else number
                     break
                 if inode is None:
                     return None
                 return self.link_below(number, inode) if inode.kind == LINK_BELOW else Object(number, inode.index)
             if not ended:
-                parts.append(Part(number, inode.index, dentry is None))
-            if dentry is not None:
+                parts.append(Part(number, inode.index, redirected))
+            if not redirected:
                 exists = exists or not inode.has(HOLLOW)
-                ended = ended or inode.has(OPAQUE)
-        return Directory((*directory.path, name), parts) if exists else None
+                if inode.has(OPAQUE) and not ended:
+                    ended, floor = True, number
+        parts.sort(key=lambda part: (-part.layer, part.inode))
+        return Directory((*directory.path, name), parts, floor) if exists else None
 
     def children(self, height, directory):
         """(name, what it stands for), sorted by name."""
@@ -139,13 +143,11 @@ class Stack:
         """The object that a link-below of a layer stands for."""
         key = number, inode.index
         if key not in self.targets:
-            self.targets[key] = Unresolved(*key)  # while it is looked for
             path = self.layers[number].link(inode)
             target = self.resolve(number, [self.root(number)], path, False) if number else None
             if target is None:
                 target = self.own(number, components(path))
-            if isinstance(target, Object):
-                self.targets[key] = target
+            self.targets[key] = target if isinstance(target, Object) else Unresolved(*key)
         return self.targets[key]
 
     def own(self, number, path):
@@ -157,9 +159,7 @@ class Stack:
             if dentry is None or dentry.kind == WHITEOUT:
                 return None
             inode = layer.target(dentry)
-        if inode.kind == LINK_BELOW:
-            return self.link_below(number, inode)
-        return None if inode.kind == DIRECTORY else Object(number, inode.index)
+        return None if inode.kind in (DIRECTORY, LINK_BELOW) else Object(number, inode.index)
 
     def _settle(self, number):
         """Finds the implied directories of a layer that are redirected by what is below."""

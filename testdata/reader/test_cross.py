@@ -154,7 +154,8 @@ class Cross(unittest.TestCase):
                         self.assertEqual(got, expected, path)
                     same = {}
                     for path, entry in entries.items():
-                        same.setdefault(entry.object, set()).add(os.lstat(os.path.join(os.fsencode(self.tree), *path)).st_ino)
+                        full = os.path.join(os.fsencode(self.tree), *path)
+                        same.setdefault(entry.object, set()).add(os.lstat(full).st_ino)
                     self.assertTrue(all(len(numbers) == 1 for numbers in same.values()))
 
     def test_annotations(self):

@@ -150,7 +150,7 @@ LEGAL = [
     ("bits that a reader may ignore", EXAMPLE, lambda e: e.set_superblock(compatible=2**64 - 1)),
     ("another encoder", EXAMPLE, lambda e: e.set_superblock(encoder=b"x" * 64)),
     ("zeros between parts", EXAMPLE, lambda e: e.set_head(69, bytes(100))),
-    ("zeros before the first block", EXAMPLE, lambda e: e.set_head(64, bytes(3) + b"hello").set_pointer(0, offset=67)),
+    ("zeros before a block", EXAMPLE, lambda e: e.set_head(64, bytes(3) + b"hello").set_pointer(0, offset=67)),
 ]
 
 

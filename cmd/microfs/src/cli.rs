@@ -18,7 +18,7 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Build(verbs::build::BuildArgs),
+    Build(Box<verbs::build::BuildArgs>),
     Convert(verbs::convert::ConvertArgs),
     Mount(verbs::mount::MountArgs),
     Umount(verbs::umount::UmountArgs),

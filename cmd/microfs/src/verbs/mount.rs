@@ -149,7 +149,7 @@ impl Job {
         let place = match &self.changes {
             Some(changes) => {
                 writable::refuse_hazards(&opened.stack)?;
-                Some(writable::place(changes, &opened.image.manifest.digest.to_string())?)
+                Some(writable::place(changes, opened.image.manifest.digest.as_ref())?)
             }
             None => None,
         };
