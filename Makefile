@@ -70,7 +70,9 @@ test-rust: setup
 
 .PHONY: test-reader
 test-reader: setup
-	cd testdata/reader && $(PYTHON) -B -m unittest test_reader test_rules
+	$(CARGO) build --locked
+	cd testdata/reader
+	MICROFS_BIN=$(TARGET_DIR)/debug/microfs $(PYTHON) -B -m unittest test_reader test_rules test_cross
 
 # In namespaces of their own, so that no mount and no server outlives a failure.
 .PHONY: test-nasty
