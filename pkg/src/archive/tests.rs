@@ -229,3 +229,12 @@ fn refuses_what_cannot_be_represented() {
     assert!(convert(&Maker::new().file(".wh.", "").end()).is_err());
     assert!(convert(&Maker::new().file(".wh.d/x", "").end()).is_err());
 }
+
+#[test]
+fn links_that_a_layer_replaces_are_not_followed() {
+    let lower = Maker::new().directory("x").symlink("l", "x").symlink("c", "/").end();
+    let upper = Maker::new().directory("c").file("c/l/new", "here").end();
+    let stack = stack(&[lower, upper]);
+    assert_eq!(content(&stack, "c/l/new").as_deref(), Some("here"));
+    assert_eq!(find(&stack, "x/new"), None);
+}

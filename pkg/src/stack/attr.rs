@@ -57,12 +57,12 @@ impl Stack {
         // An opaque mark hides what is in the directory below, not its attributes.
         let mut below = parts.last().and_then(|part| part.layer.checked_sub(1));
         let path = self.path(node)?;
-        while let Some(walked) = self.walk(below, &path, false)? {
-            let image = self.image(walked.at.layer)?;
-            let inode = image.inode(walked.at.inode)?;
+        while let Some(at) = self.at_path(below, &path)? {
+            let image = self.image(at.layer)?;
+            let inode = image.inode(at.inode)?;
             match inode.kind {
                 InodeKind::Directory { implied: false, .. } => return Ok((image, Some(inode))),
-                InodeKind::Directory { .. } => below = walked.at.layer.checked_sub(1),
+                InodeKind::Directory { .. } => below = at.layer.checked_sub(1),
                 _ => break,
             }
         }

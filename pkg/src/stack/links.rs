@@ -83,13 +83,15 @@ impl Stack {
         for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
             match self.lookup(node, part) {
                 Ok(Some(next)) => node = next,
-                Ok(None) | Err(ReadError::NotADirectory) => return Ok(false),
+                Ok(None) | Err(ReadError::NotADirectory | ReadError::LinkUnresolved { .. }) => {
+                    return Ok(false);
+                }
                 Err(error) => return Err(error),
             }
         }
         match self.lookup(node, name) {
             Ok(found) => Ok(found == Some(self.number(target))),
-            Err(ReadError::NotADirectory) => Ok(false),
+            Err(ReadError::NotADirectory | ReadError::LinkUnresolved { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }

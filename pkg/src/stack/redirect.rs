@@ -75,11 +75,15 @@ impl Stack {
         }
         let below = at.layer.checked_sub(1);
         let path = self.path_in_stack(at)?;
-        let Some(here) = self.walk(below, &path, false)? else { return Ok(()) };
-        if self.inode(here.at)?.file_type() != Some(FileType::Symlink) {
+        let Some(here) = self.at_path(below, &path)? else { return Ok(()) };
+        if self.inode(here)?.file_type() != Some(FileType::Symlink) {
             return Ok(());
         }
-        let Some(target) = self.walk(below, &path, true)? else { return Ok(()) };
+        let target = match self.walk(below, &path, true) {
+            Ok(Some(target)) => target,
+            Ok(None) | Err(ReadError::LinkUnresolved { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
         if self.inode(target.at)?.file_type() != Some(FileType::Directory) {
             return Ok(());
         }

@@ -73,6 +73,32 @@ impl Stack {
         Ok(last.map(|at| Walked { at, path: names.join(&b'/') }))
     }
 
+    /// The object at a path in the layers up to `top`, where every component
+    /// but the last is a directory: no link is followed.
+    ///
+    /// # Errors
+    /// Everything of the reader.
+    pub(super) fn at_path(
+        &self,
+        top: Option<u32>,
+        path: &[u8],
+    ) -> Result<Option<LayerInode>, ReadError> {
+        let Some(layer) = top else { return Ok(None) };
+        let mut parts = self.roots(top)?;
+        let mut names = components(path).into_iter().peekable();
+        while let Some(name) = names.next() {
+            if names.peek().is_none() {
+                return match self.object_in(&parts, &name) {
+                    // A link that leads nowhere is nothing to build on.
+                    Err(ReadError::LinkUnresolved { .. }) => Ok(None),
+                    found => found,
+                };
+            }
+            parts = self.child_parts(&parts, &name, layer)?;
+        }
+        Ok(parts.first().copied())
+    }
+
     /// The path under which an inode of a layer shows: that of its own layer,
     /// or where a directory above it was moved to.
     pub(super) fn path_in_stack(&self, at: LayerInode) -> Result<Vec<u8>, ReadError> {
