@@ -89,13 +89,15 @@ impl<R: Read, W: Write> Conversion<R, W> {
         match meaning(&name)? {
             Meaning::Ignored => return Ok(None),
             Meaning::Opaque => {
-                let directory = self.layer.directory(&path)?;
-                self.layer.make_opaque(directory);
+                if let Some(directory) = self.layer.directory_to_mark(&path)? {
+                    self.layer.make_opaque(directory);
+                }
                 return Ok(None);
             }
             Meaning::Whiteout(hidden) => {
-                let directory = self.layer.directory(&path)?;
-                self.layer.white_out(directory, hidden);
+                if let Some(directory) = self.layer.directory_to_mark(&path)? {
+                    self.layer.white_out(directory, hidden);
+                }
                 return Ok(None);
             }
             Meaning::Plain => {}

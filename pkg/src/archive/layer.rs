@@ -4,9 +4,11 @@
 //! path replaces an earlier one, a directory over a directory only changes its
 //! attributes, names below a symbolic link of this layer belong into its
 //! target (resolved inside the root), names below anything else make it a
-//! directory. Whiteouts concern the layers below only, wherever they stand.
+//! directory. Whiteouts and opaque marks concern the layers below only,
+//! wherever they stand: they change nothing that this layer has, and a
+//! directory that only they imply is none beside a whiteout of its name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::error::Fault;
 use super::names::components;
@@ -38,16 +40,16 @@ enum Linked {
 }
 
 /// Attributes of a directory without an entry: root's, 0755, at 1970.
-fn implied_directory(opaque: bool) -> Node {
+fn implied_directory() -> Node {
     let metadata =
         Metadata { permissions: 0o755, mtime: Timestamp::default(), ..Metadata::default() };
-    Node { metadata, kind: NodeKind::Directory { opaque, implied: true } }
+    Node { metadata, kind: NodeKind::Directory { opaque: false, implied: true } }
 }
 
 impl LayerTree {
     /// An empty layer, whose root is implied.
     pub fn new() -> Self {
-        let root = implied_directory(false);
+        let root = implied_directory();
         let mut tree = Tree::new(root.metadata);
         tree.node_mut(NodeId::ROOT).kind = root.kind;
         Self { tree, slots: HashMap::new(), below: HashMap::new() }
@@ -71,6 +73,17 @@ impl LayerTree {
 
     /// The directory of a path, made where it is missing.
     pub fn directory(&mut self, path: &[Vec<u8>]) -> Result<NodeId, Fault> {
+        Ok(self.reach(path, true)?.unwrap_or(NodeId::ROOT))
+    }
+
+    /// The directory of a path for a whiteout or opaque mark, made where it is
+    /// missing; `None` when this layer has a file there, which hides
+    /// everything below by itself.
+    pub fn directory_to_mark(&mut self, path: &[Vec<u8>]) -> Result<Option<NodeId>, Fault> {
+        self.reach(path, false)
+    }
+
+    fn reach(&mut self, path: &[Vec<u8>], over_files: bool) -> Result<Option<NodeId>, Fault> {
         let mut trail = vec![NodeId::ROOT];
         let mut pending: Vec<Vec<u8>> = path.iter().rev().cloned().collect();
         let mut links = 0u32;
@@ -96,15 +109,18 @@ impl LayerTree {
             }
             match found {
                 Some(node) if self.tree.node(node).kind.is_directory() => trail.push(node),
+                Some(_) if !over_files => return Ok(None),
                 other => {
-                    // Whatever was there, here or below, is replaced.
-                    let node = self.tree.add(implied_directory(other.is_some()))?;
+                    let node = self.tree.add(implied_directory())?;
+                    if other.is_some() {
+                        self.replaces(node);
+                    }
                     self.slots.entry((at, name)).or_default().target = Some(node);
                     trail.push(node);
                 }
             }
         }
-        Ok(trail.last().copied().unwrap_or(NodeId::ROOT))
+        Ok(trail.last().copied())
     }
 
     /// Gives a node a name. A directory that is there already takes over the
@@ -118,11 +134,8 @@ impl LayerTree {
                 self.restate(old, record.metadata);
             }
             _ => {
-                // It takes the place of a file of this layer, and an extraction
-                // would have removed what the layers below have there.
-                if existing.is_some() && is_directory {
-                    let kind = NodeKind::Directory { opaque: true, implied: false };
-                    self.tree.node_mut(node).kind = kind;
+                if existing.is_some() {
+                    self.replaces(node);
                 }
                 self.slots.entry((parent, name.to_vec())).or_default().target = Some(node);
             }
@@ -218,13 +231,11 @@ impl LayerTree {
 
     /// The finished tree.
     pub fn finish(mut self) -> Result<ValidTree, Fault> {
+        let hollow = self.settle_implied();
         for ((parent, name), slot) in std::mem::take(&mut self.slots) {
-            match (slot.target, slot.whiteout) {
-                (Some(node), true) => {
-                    self.replaces(node);
-                    self.tree.link(parent, &name, Target::Node(node))?;
-                }
-                (Some(node), false) => self.tree.link(parent, &name, Target::Node(node))?,
+            let target = slot.target.filter(|node| !hollow.contains(node));
+            match (target, slot.whiteout) {
+                (Some(node), _) => self.tree.link(parent, &name, Target::Node(node))?,
                 (None, true) => self.tree.link(parent, &name, Target::Whiteout)?,
                 (None, false) => {}
             }
@@ -233,8 +244,67 @@ impl LayerTree {
         Ok(self.tree.validate()?)
     }
 
-    /// A directory that is also whited out is a new one: it hides what is
-    /// below, and takes no attributes from there.
+    /// Directories beside a whiteout of their name, and those without an entry
+    /// inside an opaque one, are new: whatever is below has nothing to do with
+    /// them. Returns those that nothing but marks implies: they are none.
+    fn settle_implied(&mut self) -> HashSet<NodeId> {
+        let mut hollow = HashSet::new();
+        let is_beside = |slot: &Slot| slot.whiteout && slot.target.is_some();
+        let is_opaque = |node: &Node| matches!(node.kind, NodeKind::Directory { opaque: true, .. });
+        if !self.slots.values().any(is_beside) && !self.tree.nodes().iter().any(is_opaque) {
+            return hollow;
+        }
+        let filled = self.filled();
+        let mut inner: HashMap<NodeId, Vec<(NodeId, bool)>> = HashMap::new();
+        for ((parent, _), slot) in &self.slots {
+            if let Some(node) = slot.target.filter(|n| self.tree.node(*n).kind.is_directory()) {
+                inner.entry(*parent).or_default().push((node, slot.whiteout));
+            }
+        }
+        let mut pending = vec![(NodeId::ROOT, is_opaque(self.tree.node(NodeId::ROOT)))];
+        while let Some((parent, is_inside)) = pending.pop() {
+            for (node, whiteout) in inner.remove(&parent).unwrap_or_default() {
+                let is_hollow = self.is_implied(node) && !filled.contains(&node);
+                if is_hollow && (whiteout || is_inside) {
+                    hollow.insert(node);
+                    continue;
+                }
+                if whiteout {
+                    self.replaces(node);
+                } else if is_inside {
+                    let metadata = self.tree.node(node).metadata;
+                    self.restate(node, metadata);
+                }
+                pending.push((node, is_inside || is_opaque(self.tree.node(node))));
+            }
+        }
+        hollow
+    }
+
+    fn is_implied(&self, node: NodeId) -> bool {
+        matches!(self.tree.node(node).kind, NodeKind::Directory { implied: true, .. })
+    }
+
+    /// Directories that anything but marks and such directories is in.
+    fn filled(&self) -> HashSet<NodeId> {
+        let parent = |((parent, _), slot): (&(NodeId, Vec<u8>), &Slot)| {
+            slot.target.filter(|node| self.is_implied(*node)).map(|node| (node, *parent))
+        };
+        let parents: HashMap<NodeId, NodeId> = self.slots.iter().filter_map(parent).collect();
+        let mut filled = HashSet::new();
+        for ((parent, _), slot) in &self.slots {
+            if slot.target.is_some_and(|node| !self.is_implied(node)) {
+                let mut above = Some(*parent);
+                while let Some(node) = above.filter(|node| filled.insert(*node)) {
+                    above = parents.get(&node).copied();
+                }
+            }
+        }
+        filled
+    }
+
+    /// Makes a directory a new one, which hides what is below and takes no
+    /// attributes from there.
     fn replaces(&mut self, node: NodeId) {
         if let NodeKind::Directory { opaque, implied } = &mut self.tree.node_mut(node).kind {
             *opaque = true;

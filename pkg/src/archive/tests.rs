@@ -238,3 +238,84 @@ fn links_that_a_layer_replaces_are_not_followed() {
     assert_eq!(content(&stack, "c/l/new").as_deref(), Some("here"));
     assert_eq!(find(&stack, "x/new"), None);
 }
+
+#[test]
+fn marks_change_nothing_of_their_own_layer() {
+    let lower = Maker::new().directory("d").file("d/low", "low").end();
+    for upper in [
+        Maker::new().file("d", "new").file("d/.wh..wh..opq", "").file("d/.wh.x", "").end(),
+        Maker::new().file("d/.wh.x", "").file("d/.wh..wh..opq", "").file("d", "new").end(),
+    ] {
+        assert_eq!(content(&stack(&[lower.clone(), upper]), "d").as_deref(), Some("new"));
+    }
+}
+
+#[test]
+fn a_directory_that_only_marks_imply_is_none_beside_a_whiteout() {
+    let lower = Maker::new().directory("d").file("d/low", "low").end();
+    for upper in [
+        Maker::new().file(".wh.d", "").file("d/.wh..wh..opq", "").end(),
+        Maker::new().file("d/e/.wh.x", "").file(".wh.d", "").end(),
+    ] {
+        assert_eq!(find(&stack(&[lower.clone(), upper]), "d"), None);
+    }
+    let filled = Maker::new().file(".wh.d", "").file("d/e/x", "new").end();
+    let stack = stack(&[lower, filled]);
+    assert_eq!(content(&stack, "d/e/x").as_deref(), Some("new"));
+    assert_eq!(find(&stack, "d/low"), None);
+}
+
+#[test]
+fn implied_directories_that_are_new_take_nothing_from_below() {
+    let lower = Maker::new().directory("d").directory("d/e").symlink("d/l", "/").end();
+    for upper in [
+        Maker::new().file("d/.wh..wh..opq", "").file("d/e/x", "1").file("d/l/y", "2").end(),
+        Maker::new().file("d", "").file("d/e/x", "1").file("d/l/y", "2").end(),
+    ] {
+        let stack = stack(&[lower.clone(), upper]);
+        let attr = stack.attr(find(&stack, "d/e").unwrap()).unwrap();
+        assert_eq!((attr.permissions, attr.mtime.seconds), (0o755, 0));
+        assert_eq!(content(&stack, "d/l/y").as_deref(), Some("2"));
+        assert_eq!(find(&stack, "y"), None);
+    }
+}
+
+#[test]
+fn a_mark_between_two_layers_cuts_attributes_off() {
+    let lower = Maker::new().directory("d").end();
+    let middle = Maker::new().file(".wh..wh..opq", "").file("d/.wh..wh..opq", "").end();
+    let upper = Maker::new().file("d/x", "new").end();
+    let stack = stack(&[lower, middle, upper]);
+    assert_eq!(stack.attr(find(&stack, "d").unwrap()).unwrap().permissions, 0o755);
+}
+
+#[test]
+fn names_behind_a_link_survive_an_opaque_mark_of_their_layer() {
+    let lower = Maker::new().directory("d").file("d/low", "low").symlink("l", "d").end();
+    for upper in [
+        Maker::new().file("d/.wh..wh..opq", "").file("l/x", "new").end(),
+        Maker::new().file("l/x", "new").file("d/.wh..wh..opq", "").end(),
+    ] {
+        let stack = stack(&[lower.clone(), upper]);
+        assert_eq!(content(&stack, "d/x").as_deref(), Some("new"));
+        assert_eq!(find(&stack, "d/low"), None);
+    }
+}
+
+#[test]
+fn a_name_that_two_layers_give_one_file_counts_once() {
+    let lower = Maker::new().file("f", "low").hard_link("g", "f").end();
+    let upper = Maker::new().hard_link("f", "g").end();
+    let stack = stack(&[lower, upper]);
+    assert_eq!(find(&stack, "f"), find(&stack, "g"));
+    assert_eq!(stack.attr(find(&stack, "f").unwrap()).unwrap().links, 2);
+}
+
+#[test]
+fn links_before_their_target_reach_what_lies_behind_a_link() {
+    let lower = Maker::new().directory("d").symlink("l", "d").end();
+    let upper = Maker::new().hard_link("h", "l/x").file("l/x", "late").end();
+    let stack = stack(&[lower, upper]);
+    assert_eq!(content(&stack, "h").as_deref(), Some("late"));
+    assert_eq!(find(&stack, "h"), find(&stack, "d/x"));
+}

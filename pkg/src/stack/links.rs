@@ -1,6 +1,6 @@
 //! Link counts across layers: how many names of a file show.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{LayerInode, NodeNum, Stack};
 use crate::error::ReadError;
@@ -38,21 +38,23 @@ impl Stack {
         if candidates.len() == 1 && inode.links == 1 {
             return Ok(1);
         }
-        let mut names = 0u32;
+        // Two layers may have one name for it.
+        let mut paths = HashSet::new();
         for (candidate, links) in candidates {
-            names = names.saturating_add(self.visible_of(candidate, links, at)?);
+            self.visible_of(candidate, links, at, &mut paths)?;
         }
         // Asked about through a name, so one is there at least.
-        Ok(names.max(1))
+        Ok(u32::try_from(paths.len()).unwrap_or(u32::MAX).max(1))
     }
 
-    /// How many of the names of `candidate` show `target`.
+    /// Adds those paths of `candidate` that show `target`.
     fn visible_of(
         &self,
         candidate: LayerInode,
         links: u32,
         target: LayerInode,
-    ) -> Result<u32, ReadError> {
+        paths: &mut HashSet<Vec<u8>>,
+    ) -> Result<(), ReadError> {
         let image = self.image(candidate.layer)?;
         let names = if links == 1 {
             let inode = image.inode(candidate.inode)?;
@@ -60,25 +62,21 @@ impl Stack {
         } else {
             image.hard_links(&image.inode(candidate.inode)?)?
         };
-        let mut visible = 0u32;
         for (parent, dentry) in names {
             let directory = LayerInode { layer: candidate.layer, inode: parent };
             let (_, name) = image.dentry(dentry)?;
-            if self.shows(directory, &name, target)? {
-                visible = visible.saturating_add(1);
+            let mut path = self.path_in_stack(directory)?;
+            if self.shows(&path, &name, target)? {
+                path.push(b'/');
+                path.extend_from_slice(&name);
+                paths.insert(path);
             }
         }
-        Ok(visible)
+        Ok(())
     }
 
-    /// Whether `name` in a layer's directory shows `target` in the stack.
-    fn shows(
-        &self,
-        directory: LayerInode,
-        name: &[u8],
-        target: LayerInode,
-    ) -> Result<bool, ReadError> {
-        let path = self.path_in_stack(directory)?;
+    /// Whether `name` in the directory of a path shows `target` in the stack.
+    fn shows(&self, path: &[u8], name: &[u8], target: LayerInode) -> Result<bool, ReadError> {
         let mut node = NodeNum::ROOT;
         for part in path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()) {
             match self.lookup(node, part) {

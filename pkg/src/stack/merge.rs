@@ -191,13 +191,17 @@ impl Stack {
         layer: u32,
         path: &[u8],
     ) -> Result<Option<super::walk::Walked>, ReadError> {
+        let image = self.image(layer)?;
         let mut at = LayerInode { layer, inode: 0 };
         for name in path.split(|byte| *byte == b'/') {
-            if self.inode(at)?.file_type() != Some(FileType::Directory) {
+            let inode = self.inode(at)?;
+            if inode.file_type() != Some(FileType::Directory) {
                 return Ok(None);
             }
-            match self.find_in(at, name)? {
-                Found::Inode(next, DentryKind::File(_)) => at = next,
+            match image.find(&inode, name)?.map(|found| found.dentry) {
+                Some(dentry) if matches!(dentry.kind, DentryKind::File(_)) => {
+                    at.inode = dentry.inode;
+                }
                 _ => return Ok(None),
             }
         }

@@ -87,8 +87,16 @@ impl Stack {
         if self.inode(target.at)?.file_type() != Some(FileType::Directory) {
             return Ok(());
         }
+        // Where its own layer makes the target opaque, that hides what is
+        // below, not what the layer itself puts there.
+        let mut into = target.at;
+        if let Some(own) = self.at_path(Some(at.layer), &target.path)?
+            && self.inode(own)?.file_type() == Some(FileType::Directory)
+        {
+            into = own;
+        }
         self.redirects.moved.insert(at, target.path);
-        self.redirects.targets.entry(target.at).or_default().push(at);
+        self.redirects.targets.entry(into).or_default().push(at);
         Ok(())
     }
 }
