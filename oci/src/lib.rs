@@ -96,7 +96,7 @@ pub use index::Index;
 pub use layout::Layout;
 pub use limits::Limits;
 pub use media_type::{Compression, LayerKind};
-pub use oci_spec::image::{Digest, DigestAlgorithm, MediaType};
+pub use oci_spec::image::{Digest, DigestAlgorithm, History, HistoryBuilder, MediaType};
 pub use platform::{Platform, PlatformRequest};
 pub use reference::{Reference, Selector, check_tag};
 pub use session::Session;

@@ -8,7 +8,9 @@ use rayon::ThreadPool;
 use crate::format::{index64, wide};
 use crate::scan::{OnError, ScanError, Scanned, SkipReason, Skipped, SourceFile, SourceTable};
 use crate::tree::{NodeId, NodeKind, ValidTree};
-use crate::writer::{ContentWriter, Options, Progress, Segment, SourceError, Summary, WriteError};
+use crate::writer::{
+    Base, ContentWriter, Options, Progress, Segment, SourceError, Summary, WriteError,
+};
 
 /// A layer that was built from a directory.
 #[derive(Debug)]
@@ -45,11 +47,40 @@ pub fn write_directory<W: Write>(
     pool: Arc<ThreadPool>,
     progress: Arc<dyn Progress>,
 ) -> Result<Built<W>, WriteError> {
+    let writer = ContentWriter::new(sink, options, pool, progress)?;
+    write(writer, scanned, on_error, false)
+}
+
+/// Writes the layer of a [`Delta`](crate::delta::Delta) into `sink`, which
+/// must be empty. Content that `base` knows is referred to. A file that is
+/// left out under [`OnError::Skip`] is whited out, so that the one from below
+/// does not show in its place.
+///
+/// # Errors
+/// As [`write_directory`].
+pub fn write_delta<W: Write>(
+    sink: W,
+    difference: Scanned,
+    base: Base,
+    on_error: OnError,
+    options: Options,
+    pool: Arc<ThreadPool>,
+    progress: Arc<dyn Progress>,
+) -> Result<Built<W>, WriteError> {
+    let writer = ContentWriter::new(sink, options, pool, progress)?.on(base);
+    write(writer, difference, on_error, true)
+}
+
+fn write<W: Write>(
+    mut writer: ContentWriter<W>,
+    scanned: Scanned,
+    on_error: OnError,
+    is_delta: bool,
+) -> Result<Built<W>, WriteError> {
     let Scanned { tree, sources, mut skipped, .. } = scanned;
     let tree = tree.validate()?;
     let failed = Mutex::default();
     let inputs = Arc::new(Inputs { tree, sources, on_error, failed });
-    let mut writer = ContentWriter::new(sink, options, pool, progress)?;
     for node in inputs.tree.order() {
         if let NodeKind::Regular { size } = inputs.tree.node(*node).kind {
             write_file(&mut writer, &inputs, *node, size)?;
@@ -61,11 +92,16 @@ pub fn write_directory<W: Write>(
     failed.sort_by_key(|(node, _)| inputs.tree.inode_index(*node));
     failed.dedup_by_key(|(node, _)| *node);
     let (sink, summary) = if failed.is_empty() {
-        writer.finish(&inputs.tree, &[])?
+        writer.finish(&inputs.tree)?
     } else {
         let mut tree = inputs.tree.clone().into_tree();
-        tree.remove(failed.iter().map(|(node, _)| *node));
-        writer.finish(&tree.validate()?, &[])?
+        let left_out = failed.iter().map(|(node, _)| *node);
+        if is_delta {
+            tree.white_out(left_out);
+        } else {
+            tree.remove(left_out);
+        }
+        writer.finish(&tree.validate()?)?
     };
     for (node, error) in failed {
         let path = inputs.tree.path(node);

@@ -12,6 +12,7 @@ pub mod build;
 pub mod check;
 pub mod compare;
 pub mod compress;
+pub mod delta;
 pub mod dump;
 mod error;
 pub mod extract;

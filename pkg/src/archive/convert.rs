@@ -55,7 +55,7 @@ pub fn write_layer<R: Read, W: Write>(
     }
     let Conversion { members, writer, layer } = conversion;
     let tree = layer.finish().map_err(|fault| members.error(fault))?;
-    let (sink, summary) = writer.finish(&tree, &[])?;
+    let (sink, summary) = writer.finish(&tree)?;
     Ok((members.into_inner(), sink, summary))
 }
 

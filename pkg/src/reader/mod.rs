@@ -141,6 +141,12 @@ impl Image {
         &self.superblock
     }
 
+    /// SHA-256 of the last 4096 bytes of the blob.
+    #[must_use]
+    pub fn superblock_sha256(&self) -> [u8; 32] {
+        self.superblock_sha256
+    }
+
     /// Number of the layer in its stack.
     #[must_use]
     pub fn layer(&self) -> u32 {

@@ -107,7 +107,7 @@ pub enum ScanError {
 
 impl ScanError {
     /// Whether this is about one object, so that leaving it out makes sense.
-    pub(super) fn is_about_one_object(&self) -> bool {
+    pub(crate) fn is_about_one_object(&self) -> bool {
         match self {
             Self::Unreadable { .. }
             | Self::Vanished { .. }

@@ -13,6 +13,7 @@
 use std::sync::{Arc, OnceLock};
 
 use crate::error::ReadError;
+use crate::format::blob_table::BlobRecord;
 use crate::format::inode::{Inode, InodeKind};
 use crate::format::{index, index64, wide};
 use crate::reader::{BlockCache, CacheCounts, Image};
@@ -91,6 +92,8 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Stack {
     layers: Vec<Arc<Image>>,
+    /// SHA-256 of each layer's blob, where known.
+    digests: Vec<Option<[u8; 32]>>,
     bases: Vec<u64>,
     cache: Arc<BlockCache>,
     merge: cache::MergeCache,
@@ -144,10 +147,11 @@ impl Stack {
             base = base.saturating_add(image.superblock().inode_count());
             opened.push((Arc::new(image), layer.sha256));
         }
-        let layers: Vec<_> = opened.into_iter().map(|(image, _)| image).collect();
+        let (layers, digests): (Vec<_>, _) = opened.into_iter().unzip();
         let knowledge = XattrKnowledge::of(&layers)?;
         let mut stack = Self {
             layers,
+            digests,
             bases,
             cache,
             merge: cache::MergeCache::new(options.listing_bytes),
@@ -165,6 +169,18 @@ impl Stack {
     #[must_use]
     pub fn layers(&self) -> &[Arc<Image>] {
         &self.layers
+    }
+
+    /// What a blob table says of a layer; `None` when there is none of that
+    /// number, or the stack was opened without the digest of its blob.
+    #[must_use]
+    pub fn blob_record(&self, layer: u32) -> Option<BlobRecord> {
+        let image = self.layers.get(index(layer))?;
+        Some(BlobRecord {
+            blob_sha256: self.digests.get(index(layer)).copied().flatten()?,
+            superblock_sha256: image.superblock_sha256(),
+            length: image.superblock().blob_length,
+        })
     }
 
     fn image(&self, layer: u32) -> Result<&Image, ReadError> {

@@ -333,6 +333,31 @@ impl Tree {
         });
     }
 
+    /// Puts whiteouts in the place of all names of objects other than
+    /// directories. Their ids stay reserved.
+    pub fn white_out(&mut self, nodes: impl IntoIterator<Item = NodeId>) {
+        let nodes = nodes.into_iter().filter(|id| !self.node(*id).kind.is_directory());
+        let nodes: Vec<_> = nodes.collect();
+        self.removed.extend(nodes);
+        for dentry in &mut self.dentries {
+            if matches!(dentry.target, Target::Node(id) if self.removed.contains(&id)) {
+                dentry.target = Target::Whiteout;
+            }
+        }
+    }
+
+    /// Keeps only the objects that `keep` accepts, with all their names. What
+    /// is in a directory must go with it. The ids of the others stay reserved.
+    pub fn retain(&mut self, keep: impl Fn(NodeId) -> bool) {
+        let is_kept = |id: NodeId| id == NodeId::ROOT || keep(id);
+        let ids = (0u32..).take(self.nodes.len()).map(NodeId);
+        self.removed.extend(ids.filter(|id| !is_kept(*id)));
+        self.dentries.retain(|dentry| match dentry.target {
+            Target::Node(id) => is_kept(id),
+            Target::Whiteout => is_kept(dentry.parent),
+        });
+    }
+
     /// Takes everything out that no name leads to from the root: what was
     /// replaced, and what lay below it.
     pub fn discard_unreachable(&mut self) {

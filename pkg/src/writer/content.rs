@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::ThreadPool;
 
+use super::base::{Base, Below};
 use super::blocks::BlockSink;
 use super::error::{SourceError, WriteError};
 use super::ordered::Ordered;
@@ -135,6 +136,8 @@ pub struct DedupCounts {
     pub pieces: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The part of the bytes that layers below have.
+    pub below: u64,
 }
 
 /// Takes file content piece by piece, in the order in which it is to lie in
@@ -147,6 +150,7 @@ pub struct ContentWriter<W> {
     progress: Arc<dyn Progress>,
     reading: Ordered<Pending, Hashed>,
     seen: HashMap<[u8; 32], BlockSlice>,
+    pub(super) below: Below,
     /// The open packed block: its number and bytes.
     open: Option<(u64, Vec<u8>)>,
     current: Option<NodeId>,
@@ -184,6 +188,7 @@ impl<W: Write> ContentWriter<W> {
             progress,
             reading,
             seen: HashMap::new(),
+            below: Below::default(),
             open: None,
             current: None,
             extents: Vec::new(),
@@ -192,6 +197,13 @@ impl<W: Write> ContentWriter<W> {
             contents: Contents::default(),
             dedup: DedupCounts::default(),
         })
+    }
+
+    /// Lets the layer refer to content of layers below, unless deduplication is off.
+    #[must_use]
+    pub fn on(mut self, base: Base) -> Self {
+        self.below = Below::new(base);
+        self
     }
 
     /// Largest piece: one content block, in bytes.
@@ -289,10 +301,18 @@ impl<W: Write> ContentWriter<W> {
         self.next = None;
     }
 
-    /// Where a run goes on after a piece of `length` bytes at `slice`.
+    /// Where a run goes on after a piece of `length` bytes at `slice`: behind
+    /// it, which is the next block after a full one.
     fn following(&self, slice: BlockSlice, length: usize) -> Option<BlockSlice> {
-        let full = slice.offset == 0 && length == self.options.block_size();
-        full.then(|| BlockSlice { block: slice.block.saturating_add(1), ..slice })
+        let size = match self.below.block_size(slice.blob) {
+            Some(size) => u64::from(size),
+            None => wide(self.options.block_size()),
+        };
+        let end = u64::from(slice.offset).saturating_add(wide(length));
+        if end == size {
+            return Some(BlockSlice { block: slice.block.saturating_add(1), offset: 0, ..slice });
+        }
+        u32::try_from(end).ok().map(|offset| BlockSlice { offset, ..slice })
     }
 
     fn close_file(&mut self) -> Result<(), WriteError> {
@@ -307,15 +327,21 @@ impl<W: Write> ContentWriter<W> {
 
     /// Finds or makes the place of a piece.
     fn place(&mut self, bytes: Vec<u8>, hash: [u8; 32]) -> Result<BlockSlice, WriteError> {
-        if self.options.dedup
-            && let Some(slice) = self.seen.get(&hash)
-        {
-            self.dedup.pieces = self.dedup.pieces.saturating_add(1);
-            self.dedup.bytes = self.dedup.bytes.saturating_add(wide(bytes.len()));
-            return Ok(*slice);
+        let length = wide(bytes.len());
+        if self.options.dedup {
+            let below = self.below.find(&hash);
+            if let Some(slice) = below.or_else(|| self.seen.get(&hash).copied()) {
+                self.dedup.pieces = self.dedup.pieces.saturating_add(1);
+                self.dedup.bytes = self.dedup.bytes.saturating_add(length);
+                if below.is_some() {
+                    self.dedup.below = self.dedup.below.saturating_add(length);
+                }
+                return Ok(slice);
+            }
         }
         // A tail that goes on a run of full blocks stays in the run.
-        let goes_on = self.next.is_some_and(|next| next.block == self.blocks.block_count());
+        let end = BlockSlice { blob: 0, block: self.blocks.block_count(), offset: 0 };
+        let goes_on = self.next == Some(end);
         let slice = if bytes.len() == self.options.block_size() || goes_on {
             let number = self.blocks.reserve();
             self.blocks.push(number, bytes, self.options.compression)?;

@@ -13,7 +13,6 @@ use super::heap::Heap;
 use super::sections::SectionWriter;
 use super::xattrs::XattrSections;
 use super::{Options, encoder};
-use crate::format::blob_table::BlobRecord;
 use crate::format::block_pointer::POINTER_SIZE;
 use crate::format::dentry::DentryKind;
 use crate::format::extent::Extent;
@@ -40,20 +39,16 @@ pub struct Summary {
 impl<W: Write> ContentWriter<W> {
     /// Writes the metadata of `tree`, whose files' content this writer was
     /// given under the same node ids, the block pointers and the superblock.
-    /// `blobs` are the blobs that extents refer to by number.
     ///
     /// # Errors
     /// Any [`WriteError`]; the blob is then unusable.
-    pub fn finish(
-        mut self,
-        tree: &ValidTree,
-        blobs: &[BlobRecord],
-    ) -> Result<(W, Summary), WriteError> {
+    pub fn finish(mut self, tree: &ValidTree) -> Result<(W, Summary), WriteError> {
         self.finish_content()?;
         let content_sums = self.blocks.finish_part()?;
         let content_blocks = self.blocks.block_count();
         let content = (wide(PROLOGUE_SIZE), self.blocks.offset());
         let dedup = self.dedup();
+        let blobs = self.below.records();
         let Self { mut blocks, options, contents, .. } = self;
 
         let mut totals = RawTotals::default();
@@ -78,7 +73,7 @@ impl<W: Write> ContentWriter<W> {
         let pages = write_pointers(&mut blocks, &options)?;
         let pages_offset = blocks.offset();
         let mut tail = pages;
-        for blob in blobs {
+        for blob in &blobs {
             tail.extend_from_slice(blob.to_raw().as_bytes());
         }
         blocks.write(&tail)?;

@@ -15,12 +15,14 @@ use crate::format::prologue::{MAGIC, RawPrologue, TEXT};
 use crate::format::{BLOCK_LOG, DigestAlgorithm, METADATA_LOG, VERSION};
 use crate::tree::{Metadata, Tree};
 
+pub use self::base::{Base, BaseBlob, BasePlace};
 pub use self::content::{
     Content, ContentWriter, Contents, DedupCounts, ReadFile, ReadPiece, Segment,
 };
 pub use self::error::{SourceError, WriteError};
 pub use self::finish::Summary;
 
+mod base;
 mod blocks;
 mod content;
 mod dentries;
@@ -70,7 +72,7 @@ pub fn empty_layer() -> Result<Vec<u8>, WriteError> {
     let pool = Arc::new(pool.map_err(|_| WriteError::WorkerLost)?);
     let root = Metadata { permissions: 0o755, ..Metadata::default() };
     let writer = ContentWriter::new(Vec::new(), Options::default(), pool, Arc::new(Silent))?;
-    let (blob, _) = writer.finish(&Tree::new(root).validate()?, &[])?;
+    let (blob, _) = writer.finish(&Tree::new(root).validate()?)?;
     Ok(blob)
 }
 

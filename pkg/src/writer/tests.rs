@@ -49,7 +49,7 @@ fn build(sizes: &[usize], options: &Options, threads: usize) -> (Vec<u8>, Summar
             writer.piece(*node, offset, chunk.len(), Box::new(move || Ok(chunk))).unwrap();
         }
     }
-    writer.finish(&tree, &[]).unwrap()
+    writer.finish(&tree).unwrap()
 }
 
 fn open(blob: Vec<u8>) -> Stack {
@@ -162,7 +162,7 @@ fn wrong_options_and_lengths_are_refused() {
     let options = Options::default();
     let mut writer = ContentWriter::new(Vec::new(), options, pool(1), Arc::new(Silent)).unwrap();
     writer.piece(nodes[0], 0, 10, Box::new(|| Ok(vec![0; 9]))).unwrap();
-    let finished = writer.finish(&tree, &[]).map(|_| ());
+    let finished = writer.finish(&tree).map(|_| ());
     assert!(matches!(finished, Err(WriteError::LengthMismatch { expected: 10, got: 9 })));
 }
 
@@ -176,7 +176,7 @@ fn content_must_fit_the_size() {
         if given > 0 {
             writer.piece(nodes[0], 0, given, Box::new(move || Ok(vec![7; given]))).unwrap();
         }
-        let finished = writer.finish(&tree, &[]).map(|_| ());
+        let finished = writer.finish(&tree).map(|_| ());
         assert!(matches!(finished, Err(WriteError::MissingContent)), "{size} {given}");
     }
 }

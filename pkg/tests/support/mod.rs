@@ -152,7 +152,7 @@ impl Builder {
             write(&mut writer, content);
         }
         let tree: ValidTree = tree.validate().unwrap();
-        writer.finish(&tree, &[]).unwrap().0
+        writer.finish(&tree).unwrap().0
     }
 }
 

@@ -7,27 +7,33 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use microfs::build::{Built, write_directory};
+use microfs::build::{Built, write_delta, write_directory};
 use microfs::compress::Compression;
+use microfs::delta::{Delta, DeltaCounts};
 use microfs::scan::{
-    ExcludeSet, MtimePolicy, ObjectId, OnError, OwnerPolicy, Scan, ScanOptions, SkipReason,
-    Skipped, XattrFilter,
+    ExcludeSet, MtimePolicy, ObjectId, OnError, OwnerPolicy, Scan, ScanOptions, Scanned,
+    SkipReason, Skipped, XattrFilter,
 };
-use microfs::writer::{Options, Summary};
+use microfs::writer::{Base as BaseContent, Options, Progress, Summary};
 use microfs_oci::media_type::{self, SUPERBLOCK_DIGEST, TAIL_LENGTH};
 use microfs_oci::store::BlobWriter;
 use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, verified};
 use serde::Serialize;
 
+use self::base::Base;
 use crate::exit::{Outcome, chain_text};
 use crate::options::{self, ConfigArgs, ThreadArgs};
 use crate::output;
 use crate::progress::Bar;
 
+mod base;
+
 /// Build a directory into an image
 ///
 /// The layout is created when it is not there. Two builds of the same tree with
-/// the same options give the same image, byte for byte.
+/// the same options give the same image, byte for byte. With --base, the image
+/// is another one of the layout and one layer on top, which holds nothing but
+/// the difference.
 #[derive(Debug, Args)]
 pub struct BuildArgs {
     /// Directory to build
@@ -35,9 +41,13 @@ pub struct BuildArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG
     #[arg(required = true, num_args = 1..=2, value_name = "OCI-DIR[:TAG]")]
     image: Vec<OsString>,
+    /// Store only the difference to the image of this tag or digest in OCI-DIR
+    #[arg(long, value_name = "TAG")]
+    base: Option<String>,
     /// Bytes of content that are compressed together: a power of two, 512 to 1M
-    #[arg(long, short, value_name = "SIZE", default_value = "128K", value_parser = options::block_log)]
-    block_size: u8,
+    /// [default: 128K, or as the base image]
+    #[arg(long, short, value_name = "SIZE", value_parser = options::block_log)]
+    block_size: Option<u8>,
     /// none, zstd or zstd:LEVEL (1 to 22)
     #[arg(long, short, value_name = "CODEC", default_value = "zstd:9", value_parser = options::compression)]
     compression: Compression,
@@ -110,7 +120,19 @@ struct Report {
     stored_content_bytes: u64,
     stored_metadata_bytes: u64,
     deduplicated_bytes: u64,
+    /// Of those, bytes that layers of the base image have.
+    base_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    difference: Option<DifferenceReport>,
     skipped: Vec<SkippedReport>,
+}
+
+#[derive(Debug, Serialize)]
+struct DifferenceReport {
+    base: String,
+    stated: u64,
+    unchanged: u64,
+    whiteouts: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -133,6 +155,9 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
 
     let layout = Layout::create_or_open(&reference.layout)?;
     let session = layout.begin()?;
+    let on = args.base.as_deref();
+    let on = on.map(|name| Base::open(&layout, &session, name, args.config.platform()));
+    let base = on.transpose()?;
     // A build must never contain the store that it writes.
     scan.exclude_ids.push(object_id(layout.path())?);
     let quiet = args.quiet || args.json;
@@ -142,28 +167,34 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
     counting.finish();
     let scanned = scanned?;
 
-    let bar = Bar::bytes("building", scanned.statistics.allocated_bytes, quiet);
-    let writer_options = Options {
-        block_log: args.block_size,
-        compression: args.compression,
-        dedup: !args.no_dedup,
-        ..Options::default()
-    };
-    let pool = args.threads.pool()?;
-    let progress = Arc::new(bar.clone());
+    let mut writer_options =
+        Options { compression: args.compression, dedup: !args.no_dedup, ..Options::default() };
+    let block_log = args.block_size.or(base.as_ref().and_then(Base::block_log));
+    writer_options.block_log = block_log.unwrap_or(writer_options.block_log);
     let blob = session.blob()?;
-    let built = write_directory(blob, scanned, scan.on_error, writer_options, pool, progress);
-    bar.finish();
-    let Built { sink, summary, skipped } = built?;
+    let job = Job { scan: &scan, options: writer_options, pool: args.threads.pool()?, quiet };
+    let (built, difference) = match &base {
+        None => (job.whole(blob, scanned)?, None),
+        Some(base) => {
+            let (built, counts) = job.difference(blob, scanned, base)?;
+            (built, Some(counts))
+        }
+    };
+    let Built { sink, summary, skipped } = built;
     let layer = commit_layer(sink, &summary)?;
     let digest = layer.descriptor.digest.to_string();
-    let spec = ImageSpec {
-        layers: vec![layer],
-        options: config,
-        platform: Some(args.config.platform().unwrap_or_else(Platform::host)),
-        created: args.config.created(args.clamp_mtime),
-        ..ImageSpec::default()
-    };
+    let created = args.config.created(args.clamp_mtime);
+    let mut spec = ImageSpec { options: config, created, ..ImageSpec::default() };
+    match &base {
+        None => spec.platform = Some(args.config.platform().unwrap_or_else(Platform::host)),
+        Some(base) => {
+            spec.layers = base.layers();
+            spec.source_config = Some(base.config());
+            spec.platform = args.config.platform();
+            spec.history = base.history(spec.created.as_deref())?;
+        }
+    }
+    spec.layers.push(layer);
     let image = session.assemble(&spec)?;
     session.publish(tag, &image.manifest)?;
 
@@ -179,10 +210,64 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
         stored_content_bytes: summary.superblock.totals.content_stored.get(),
         stored_metadata_bytes: summary.superblock.totals.metadata_stored.get(),
         deduplicated_bytes: summary.dedup.bytes,
+        base_bytes: summary.dedup.below,
+        difference: difference.zip(args.base.as_ref()).map(|(counts, base)| DifferenceReport {
+            base: base.clone(),
+            stated: counts.stated,
+            unchanged: counts.unchanged,
+            whiteouts: counts.whiteouts,
+        }),
         skipped: skipped.iter().map(skipped_report).collect(),
     };
     print(args, &report, &skipped)?;
     Ok(Outcome::Done)
+}
+
+/// What both ways to build share.
+struct Job<'a> {
+    scan: &'a ScanOptions,
+    options: Options,
+    pool: Arc<rayon::ThreadPool>,
+    quiet: bool,
+}
+
+impl Job<'_> {
+    /// Everything that was scanned.
+    fn whole(&self, blob: BlobWriter, scanned: Scanned) -> anyhow::Result<Built<BlobWriter>> {
+        let bar = Bar::bytes("building", scanned.statistics.allocated_bytes, self.quiet);
+        let (pool, progress) = (Arc::clone(&self.pool), Arc::new(bar.clone()));
+        let options = self.options.clone();
+        let built = write_directory(blob, scanned, self.scan.on_error, options, pool, progress);
+        bar.finish();
+        Ok(built?)
+    }
+
+    /// What is not so in the base image.
+    fn difference(
+        &self,
+        blob: BlobWriter,
+        scanned: Scanned,
+        base: &Base,
+    ) -> anyhow::Result<(Built<BlobWriter>, DeltaCounts)> {
+        let on_error = self.scan.on_error;
+        let bar = Bar::bytes("comparing", scanned.statistics.content_bytes, self.quiet);
+        let progress: Arc<dyn Progress> = Arc::new(bar.clone());
+        let found = Delta::find(scanned, &base.stack, on_error, &self.pool, &progress);
+        bar.finish();
+        let Delta { scanned, counts } = found?;
+        // Without new content there is nothing to look for.
+        let known = if counts.file_bytes > 0 && self.options.dedup {
+            Delta::base(&base.stack, &self.pool)?
+        } else {
+            BaseContent::default()
+        };
+        let bar = Bar::bytes("building", counts.file_bytes, self.quiet);
+        let (pool, progress) = (Arc::clone(&self.pool), Arc::new(bar.clone()));
+        let options = self.options.clone();
+        let built = write_delta(blob, scanned, known, on_error, options, pool, progress);
+        bar.finish();
+        Ok((built?, counts))
+    }
 }
 
 /// Makes a finished blob durable and describes it as a layer.
@@ -272,6 +357,16 @@ fn print(args: &BuildArgs, report: &Report, skipped: &[Skipped]) -> anyhow::Resu
             output::human(report.layer_bytes),
             output::human(report.deduplicated_bytes),
         );
+        if let Some(difference) = &report.difference {
+            println!(
+                "  on {}: {} objects stated, {} unchanged, {} names gone, {} found below",
+                difference.base,
+                difference.stated,
+                difference.unchanged,
+                difference.whiteouts,
+                output::human(report.base_bytes),
+            );
+        }
     }
     Ok(())
 }

@@ -93,7 +93,7 @@ impl Layer {
                 write_content(&mut writer, *node, content);
             }
         }
-        writer.finish(&tree, &[]).unwrap().0
+        writer.finish(&tree).unwrap().0
     }
 }
 
