@@ -19,6 +19,7 @@ pub mod dump;
 pub mod image;
 pub mod kinds;
 pub mod layers;
+pub mod mutate;
 pub mod plan;
 pub mod program;
 pub mod random;

@@ -109,6 +109,20 @@ impl Plan {
         &self.objects[number]
     }
 
+    pub fn object_mut(&mut self, number: Number) -> &mut Object {
+        &mut self.objects[number]
+    }
+
+    /// The names in a directory and what they stand for.
+    pub fn names(&self, directory: Number) -> Vec<(Vec<u8>, Number)> {
+        self.children[directory].iter().map(|name| (name.name.clone(), name.object)).collect()
+    }
+
+    /// Takes a name away, and with a directory everything below it.
+    pub fn remove(&mut self, parent: Number, name: &[u8]) {
+        self.children[parent].retain(|child| child.name != name);
+    }
+
     pub fn len(&self) -> usize {
         self.objects.len()
     }
