@@ -8,7 +8,7 @@ from layer import DIRECTORY, HOLLOW, IMPLIED, LINK_BELOW, OPAQUE, SYMLINK, WHITE
 MAX_LINKS = 40
 
 # A directory of the stack: path, parts as (layer, inode, redirected), the top-most first, and the
-# layer below which no redirected directory shows any more. Parts of one layer go by inode.
+# layer below which no redirected directory shows any more.
 Directory = namedtuple("Directory", "path parts floor")
 Part = namedtuple("Part", "layer inode redirected")
 # Any other object, and a link-below that leads nowhere.
@@ -54,10 +54,10 @@ class Stack:
         parts, floor = [], 0
         for number in reversed(range(height)):
             parts.append(Part(number, 0, False))
+            parts += [Part(*part, True) for part in sorted(self.arrivals.get((), [])) if part[0] == number]
             if self.layers[number].inode(0).has(OPAQUE):
                 floor = number
                 break
-            parts += [Part(*part, True) for part in self.arrivals.get((), []) if part[0] == number]
         return Directory((), parts, floor)
 
     def candidates(self, height, directory, name):
@@ -69,27 +69,28 @@ class Stack:
             if dentry and (part.layer, dentry.inode) not in self.redirected:
                 found.append((part.layer, None if dentry.kind == WHITEOUT else layer.target(dentry), False))
         found += [(number, self.layers[number].inode(inode), True)
-                  for number, inode in self.arrivals.get(path, []) if directory.floor <= number < height]
+                  for number, inode in sorted(self.arrivals.get(path, [])) if directory.floor <= number < height]
         return sorted(found, key=lambda candidate: -candidate[0])
 
     def child(self, height, directory, name):
         """What a name of a directory of View(height) stands for, or None."""
-        parts, exists, ended, floor = [], False, False, directory.floor
+        parts, exists, end, cut, floor = [], False, 0, 0, directory.floor
         for number, inode, redirected in self.candidates(height, directory, name):
+            if number < end:
+                break
             if inode is None or inode.kind != DIRECTORY:
-                if exists:
-                    floor = floor if ended else number
-                    break
-                if inode is None:
-                    return None
-                return self.link_below(number, inode) if inode.kind == LINK_BELOW else Object(number, inode.index)
-            if not ended:
+                if inode is not None and not exists:
+                    return self.link_below(number, inode) if inode.kind == LINK_BELOW else Object(number, inode.index)
+                # Hides what is lower, but no other part of the same layer.
+                end = number
+                floor = max(floor, number)
+                continue
+            if number >= cut:
                 parts.append(Part(number, inode.index, redirected))
             if not redirected:
                 exists = exists or not inode.has(HOLLOW)
-                if inode.has(OPAQUE) and not ended:
-                    ended, floor = True, number
-        parts.sort(key=lambda part: (-part.layer, part.inode))
+                if inode.has(OPAQUE) and number >= cut:
+                    cut, floor = number, max(floor, number)
         return Directory((*directory.path, name), parts, floor) if exists else None
 
     def children(self, height, directory):
@@ -115,19 +116,27 @@ class Stack:
 
     def resolve(self, height, chain, path, follow_last):
         """What a path leads to from the directory that ends a chain of directories; None if nowhere."""
-        chain, rest, links = list(chain), components(path), 0
+        found = self.trace(height, chain, path, follow_last)
+        return found and found[1]
+
+    def trace(self, height, chain, path, follow_last):
+        """The path that is meant, names that are not there taken as they stand, and what it stands for or None;
+        None if the way leads through something that is no directory."""
+        chain, rest, links, is_there = list(chain), components(path), 0, True
         while rest:
             name = rest.pop(0)
             if name == b"..":
                 chain = chain[:-1] or chain
                 continue
-            found = self.child(height, chain[-1], name)
+            found = self.child(height, chain[-1], name) if chain[-1].parts else None
+            if found is None:
+                found, is_there = Directory((*chain[-1].path, name), [], 0), False
             if isinstance(found, Directory):
                 chain.append(found)
                 continue
             inode = self.layers[found.layer].inode(found.inode) if isinstance(found, Object) else None
             if not rest and (not follow_last or inode is None or inode.kind != SYMLINK):
-                return found
+                return (*chain[-1].path, name), found
             if inode is None or inode.kind != SYMLINK or links == MAX_LINKS:
                 return None
             links += 1
@@ -137,7 +146,7 @@ class Stack:
             if target.startswith(b"/"):
                 chain = chain[:1]
             rest = components(target) + rest
-        return chain[-1]
+        return chain[-1].path, chain[-1] if is_there else None
 
     def link_below(self, number, inode):
         """The object that a link-below of a layer stands for."""
@@ -185,8 +194,13 @@ class Stack:
         chain, found = self.at(number, path)
         if not isinstance(found, Object) or self.layers[found.layer].inode(found.inode).kind != SYMLINK:
             return None
-        target = self.resolve(number, chain, path[-1], True)
-        return target.path if isinstance(target, Directory) else None
+        found = self.trace(number, chain, path[-1], True)
+        if found is None or isinstance(found[1], Unresolved):
+            return None
+        target = found[0]
+        # With the layer's own changes.
+        _, there = self.at(number + 1, target)
+        return target if isinstance(there, Directory) else None
 
     def metadata(self, height, directory):
         """The inode record whose metadata a directory of View(height) shows, with its layer; or None."""

@@ -319,3 +319,83 @@ fn links_before_their_target_reach_what_lies_behind_a_link() {
     assert_eq!(content(&stack, "h").as_deref(), Some("late"));
     assert_eq!(find(&stack, "h"), find(&stack, "d/x"));
 }
+
+#[test]
+fn names_behind_a_link_go_where_their_own_layer_makes_the_target() {
+    let lower = Maker::new().symlink("l", "t/sub").symlink("k", "gone/../t").end();
+    let upper =
+        Maker::new().directory("t").directory("t/sub").file("l/x", "1").file("k/y", "2").end();
+    let stack = stack(&[lower, upper]);
+    assert_eq!(content(&stack, "t/sub/x").as_deref(), Some("1"));
+    assert_eq!(content(&stack, "t/y").as_deref(), Some("2"));
+}
+
+#[test]
+fn a_link_whose_target_its_layer_takes_away_is_replaced() {
+    let lower = Maker::new().directory("d").file("d/low", "low").symlink("l", "d").end();
+    for upper in [
+        Maker::new().file(".wh.d", "").file("l/x", "new").end(),
+        Maker::new().file("l/x", "new").file(".wh.d", "").end(),
+        Maker::new().file("d", "file").file("l/x", "new").end(),
+    ] {
+        let stack = stack(&[lower.clone(), upper]);
+        assert_eq!(content(&stack, "l/x").as_deref(), Some("new"));
+        let there = find(&stack, "d").map(|_| content(&stack, "d").unwrap());
+        assert!(there.is_none_or(|content| content == "file"));
+    }
+}
+
+#[test]
+fn a_mark_hides_nothing_that_its_layer_puts_there_through_a_link() {
+    let lower = Maker::new()
+        .directory("usr")
+        .directory("usr/lib")
+        .file("usr/lib/x", "old")
+        .file("usr/lib/low", "low")
+        .directory("usr/lib/d")
+        .file("usr/lib/d/low", "low")
+        .symlink("lib", "usr/lib")
+        .end();
+    for upper in [
+        Maker::new()
+            .file("usr/lib/.wh.x", "")
+            .file("lib/x", "new")
+            .file("usr/lib/d/.wh..wh..opq", "")
+            .file("lib/d/y", "new")
+            .end(),
+        Maker::new()
+            .file("lib/x", "new")
+            .file("lib/d/y", "new")
+            .file("usr/lib/d/.wh..wh..opq", "")
+            .file("usr/lib/.wh.x", "")
+            .end(),
+        Maker::new()
+            .file("lib/.wh.x", "")
+            .file("usr/lib/x", "new")
+            .file("lib/d/.wh..wh..opq", "")
+            .file("usr/lib/d/y", "new")
+            .end(),
+        // A whiteout of a directory that the layer fills through a link.
+        Maker::new()
+            .file("usr/lib/.wh.d", "")
+            .file("usr/lib/.wh.x", "")
+            .file("lib/x", "new")
+            .file("lib/d/y", "new")
+            .end(),
+    ] {
+        let stack = stack(&[lower.clone(), upper]);
+        assert_eq!(content(&stack, "usr/lib/x").as_deref(), Some("new"));
+        assert_eq!(content(&stack, "usr/lib/d/y").as_deref(), Some("new"));
+        assert_eq!(find(&stack, "usr/lib/d/low"), None);
+        assert_eq!(content(&stack, "usr/lib/low").as_deref(), Some("low"));
+        let usr = find(&stack, "usr/lib").unwrap();
+        let mut names = Vec::new();
+        stack
+            .read_dir(usr, 0, &mut |entry| {
+                names.push(String::from_utf8_lossy(entry.name).into_owned());
+                std::ops::ControlFlow::Continue(())
+            })
+            .unwrap();
+        assert_eq!(names, ["d", "low", "x"]);
+    }
+}

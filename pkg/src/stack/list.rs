@@ -33,10 +33,37 @@ pub(super) struct Listing {
 /// What a name stands for after the layers looked at so far.
 #[derive(Debug, Clone, Copy)]
 enum Decided {
-    Nothing,
+    /// Nothing in the layers below this one; another part of it may still have
+    /// it, perhaps under the hollow directory above.
+    Hidden(u32, Option<LayerInode>),
     Hollow(LayerInode),
     Object(LayerInode, DentryKind),
 }
+
+impl Decided {
+    /// The decision where `above` is what came before; `None` if that stays.
+    fn with(above: Option<Self>, here: Self, layer: u32) -> Option<Self> {
+        let hollow = match above {
+            None => None,
+            Some(Self::Hidden(hidden, hollow)) if hidden == layer => hollow,
+            Some(Self::Hollow(hollow)) => Some(hollow),
+            Some(_) => return None,
+        };
+        Some(match (hollow, here) {
+            (Some(hollow), Self::Object(_, kind)) if kind == DIRECTORY => {
+                Self::Object(hollow, kind)
+            }
+            (Some(hollow), Self::Hollow(_)) => match above {
+                Some(Self::Hidden(..)) => return None,
+                _ => Self::Hollow(hollow),
+            },
+            (hollow, Self::Hidden(layer, _)) => Self::Hidden(layer, hollow),
+            (_, here) => here,
+        })
+    }
+}
+
+const DIRECTORY: DentryKind = DentryKind::File(FileType::Directory);
 
 impl Listing {
     pub(super) fn bytes(&self) -> u64 {
@@ -143,21 +170,14 @@ impl Stack {
                 if kind != DentryKind::Whiteout && self.redirects.is_moved(at) {
                     return Ok(ControlFlow::Continue(()));
                 }
-                let directory = kind == DentryKind::File(FileType::Directory);
-                let hollow = directory && self.is_hollow(at)?;
                 let here = match kind {
-                    DentryKind::Whiteout => Decided::Nothing,
-                    _ if hollow => Decided::Hollow(at),
+                    DentryKind::Whiteout => Decided::Hidden(part.layer, None),
+                    DIRECTORY if self.is_hollow(at)? => Decided::Hollow(at),
                     _ => Decided::Object(at, kind),
                 };
-                let decided = match (names.get(name), here) {
-                    (None, here) => here,
-                    (Some(Decided::Hollow(above)), Decided::Object(..)) if directory => {
-                        Decided::Object(*above, kind)
-                    }
-                    (Some(Decided::Hollow(above)), Decided::Hollow(_)) => Decided::Hollow(*above),
-                    (Some(Decided::Hollow(_)), here) => here,
-                    (Some(_), _) => return Ok(ControlFlow::Continue(())),
+                let above = names.get(name).copied();
+                let Some(decided) = Decided::with(above, here, part.layer) else {
+                    return Ok(ControlFlow::Continue(()));
                 };
                 names.insert(name.to_vec(), decided);
                 Ok(ControlFlow::Continue(()))
@@ -171,7 +191,7 @@ impl Stack {
                     Some(entry) => entry,
                     None => continue,
                 },
-                Decided::Nothing | Decided::Hollow(_) => continue,
+                Decided::Hidden(..) | Decided::Hollow(_) => continue,
             };
             listing.names.extend_from_slice(&name);
             let end = listing.names.len();

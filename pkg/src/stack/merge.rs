@@ -113,21 +113,27 @@ impl Stack {
     ) -> Result<Vec<LayerInode>, ReadError> {
         let mut child = Vec::new();
         let mut exists = false;
-        let mut is_cut = false;
+        // Marks of a layer hide the layers below it, not its other parts.
+        let mut opaque = None;
+        let mut end = None;
         for part in parts {
+            let is_below = |layer: Option<u32>| layer.is_some_and(|layer| part.layer < layer);
+            if is_below(end) || (is_below(opaque) && exists) {
+                break;
+            }
             match self.find_in(*part, name)? {
                 Found::Nothing => {}
                 Found::Inode(at, DIRECTORY) => {
                     exists |= !self.is_hollow(at)?;
-                    if !is_cut {
+                    if !is_below(opaque) {
                         child.push(at);
-                        is_cut = Self::is_opaque(&self.inode(at)?);
-                    }
-                    if is_cut && exists {
-                        break;
+                        if Self::is_opaque(&self.inode(at)?) {
+                            opaque = Some(at.layer);
+                        }
                     }
                 }
-                Found::Whiteout | Found::Inode(..) => break,
+                Found::Inode(..) if !exists => break,
+                Found::Whiteout | Found::Inode(..) => end = Some(part.layer),
             }
         }
         if !exists {
@@ -144,10 +150,15 @@ impl Stack {
         name: &[u8],
     ) -> Result<Option<LayerInode>, ReadError> {
         let mut hollow = None;
+        // A whiteout hides the layers below its own, not its other parts.
+        let mut end = None;
         for part in parts {
+            if end.is_some_and(|layer| part.layer < layer) {
+                break;
+            }
             match self.find_in(*part, name)? {
                 Found::Nothing => {}
-                Found::Whiteout => return Ok(None),
+                Found::Whiteout => end = Some(part.layer),
                 Found::Inode(at, DentryKind::LinkBelow) => return self.link_target(at).map(Some),
                 Found::Inode(at, DIRECTORY) => {
                     if !self.is_hollow(at)? {

@@ -37,17 +37,20 @@ impl Redirects {
     }
 
     /// The parts of a directory with what was moved into it from layers up to
-    /// `top`, the top-most first.
+    /// `top`, the top-most first; of one layer, what lies there by itself comes
+    /// before what was moved there, and that in order of inodes.
     pub(super) fn with_moved(&self, mut parts: Vec<LayerInode>, top: u32) -> Vec<LayerInode> {
         if self.targets.is_empty() {
             return parts;
         }
         let into = parts.iter().filter_map(|part| self.targets.get(part)).flatten();
-        let moved: Vec<_> = into.filter(|at| at.layer <= top).copied().collect();
+        let moved = into.filter(|at| at.layer <= top && !parts.contains(at));
+        let mut moved: Vec<_> = moved.copied().collect();
         if !moved.is_empty() {
+            moved.sort_unstable();
+            moved.dedup();
             parts.extend(moved);
-            parts.sort_by(|a, b| b.layer.cmp(&a.layer).then(a.inode.cmp(&b.inode)));
-            parts.dedup();
+            parts.sort_by_key(|part| std::cmp::Reverse(part.layer));
         }
         parts
     }
@@ -79,23 +82,18 @@ impl Stack {
         if self.inode(here)?.file_type() != Some(FileType::Symlink) {
             return Ok(());
         }
-        let target = match self.walk(below, &path, true) {
-            Ok(Some(target)) => target,
+        let target = match self.trace(below, &path, true) {
+            Ok(Some(target)) => target.path,
             Ok(None) | Err(ReadError::LinkUnresolved { .. }) => return Ok(()),
             Err(error) => return Err(error),
         };
-        if self.inode(target.at)?.file_type() != Some(FileType::Directory) {
-            return Ok(());
-        }
-        // Where its own layer makes the target opaque, that hides what is
-        // below, not what the layer itself puts there.
-        let mut into = target.at;
-        if let Some(own) = self.at_path(Some(at.layer), &target.path)?
-            && self.inode(own)?.file_type() == Some(FileType::Directory)
-        {
-            into = own;
-        }
-        self.redirects.moved.insert(at, target.path);
+        // What its own layer makes of the target counts: it may make it, make
+        // it opaque, or take it away, and never what the layer puts there.
+        let into = match self.at_path(Some(at.layer), &target)? {
+            Some(into) if self.inode(into)?.file_type() == Some(FileType::Directory) => into,
+            _ => return Ok(()),
+        };
+        self.redirects.moved.insert(at, target);
         self.redirects.targets.entry(into).or_default().push(at);
         Ok(())
     }

@@ -17,6 +17,15 @@ pub(super) struct Walked {
     pub path: Vec<u8>,
 }
 
+/// Where a path leads, or would if everything on the way were there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Traced {
+    /// The object, if there is one.
+    at: Option<LayerInode>,
+    /// As [`Walked::path`].
+    pub path: Vec<u8>,
+}
+
 impl Stack {
     /// Follows a path in the layers up to `top`. Symbolic links on the way are
     /// followed inside the root; the last one only with `follow`.
@@ -30,12 +39,28 @@ impl Stack {
         path: &[u8],
         follow: bool,
     ) -> Result<Option<Walked>, ReadError> {
+        let traced = self.trace(top, path, follow)?;
+        Ok(traced.and_then(|Traced { at, path }| at.map(|at| Walked { at, path })))
+    }
+
+    /// As [`Stack::walk`], but goes on where nothing is; `None` for a way
+    /// through something that is no directory, and one of too many links.
+    ///
+    /// # Errors
+    /// As [`Stack::walk`].
+    pub(super) fn trace(
+        &self,
+        top: Option<u32>,
+        path: &[u8],
+        follow: bool,
+    ) -> Result<Option<Traced>, ReadError> {
         let Some(layer) = top else { return Ok(None) };
         let roots = self.roots(top)?;
         let mut trail: Vec<(Vec<u8>, Vec<LayerInode>)> = Vec::new();
         let mut pending = components(path);
         pending.reverse();
         let mut links = 0u32;
+        let mut is_there = true;
         let mut last = roots.first().copied();
         while let Some(name) = pending.pop() {
             if name == b".." {
@@ -44,7 +69,11 @@ impl Stack {
                 continue;
             }
             let parts = trail.last().map_or(&roots, |(_, parts)| parts);
-            let Some(at) = self.object_in(parts, &name)? else { return Ok(None) };
+            let Some(at) = self.object_in(parts, &name)? else {
+                trail.push((name, Vec::new()));
+                is_there = false;
+                continue;
+            };
             let inode = self.inode(at)?;
             match inode.kind {
                 InodeKind::Directory { .. } => {
@@ -57,6 +86,9 @@ impl Stack {
                         return Ok(None);
                     }
                     let target = self.image(at.layer)?.target(&inode)?;
+                    if target.is_empty() {
+                        return Ok(None);
+                    }
                     if target.starts_with(b"/") {
                         trail.clear();
                     }
@@ -70,7 +102,8 @@ impl Stack {
             last = Some(at);
         }
         let names: Vec<_> = trail.into_iter().map(|(name, _)| name).collect();
-        Ok(last.map(|at| Walked { at, path: names.join(&b'/') }))
+        let at = last.filter(|_| is_there);
+        Ok(Some(Traced { at, path: names.join(&b'/') }))
     }
 
     /// The object at a path in the layers up to `top`, where every component

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::layer::{self, Layer};
 use super::member::{self, Meta};
-use super::tree::{Found, Id, Kind, Object, Tree};
+use super::tree::{Found, Id, Kind, Object, Traced, Tree};
 
 /// Puts a layer over a tree. `false` when the layer contradicts itself: one
 /// name of one directory comes from two places of the layer, or a directory is
@@ -24,13 +24,16 @@ pub fn apply(tree: &mut Tree, layer: &Layer) -> bool {
     work.root();
     // What lies behind links comes into the tree as the layer leaves it.
     while !work.moved.is_empty() {
-        let Moved { directory, target } = work.moved.remove(0);
+        let Moved { directory, target, place } = work.moved.remove(0);
         let new = (0..=target.len()).filter_map(|length| work.tree.at(&target[..length]));
         work.is_consistent &= !new.into_iter().any(|id| work.new.contains(&id));
         if let Some(id) = work.tree.at(&target).filter(|id| work.tree.is_directory(*id)) {
             work.directory(directory, id, &target);
         } else {
-            work.beyond_hidden(directory, &target);
+            // The layer itself takes the target away, or nobody has it.
+            let (parent, path) = place;
+            let name = path.last().cloned().unwrap_or_default();
+            work.new_directory(directory, parent, &name, &path);
         }
     }
     work.is_consistent
@@ -40,6 +43,8 @@ pub fn apply(tree: &mut Tree, layer: &Layer) -> bool {
 struct Moved {
     directory: layer::Id,
     target: Vec<String>,
+    /// Parent and path of the link.
+    place: (Id, Vec<String>),
 }
 
 struct Work<'a> {
@@ -105,37 +110,13 @@ impl Work<'_> {
                 self.over(from, id);
                 self.directory(from, id, &path);
             }
-            (_, Some(Kind::Symlink(_))) if open => match self.before.resolve(&path, true) {
-                Found::Object(id, target) if self.before.is_directory(id) => {
-                    self.moved.push(Moved { directory: from, target });
+            (_, Some(Kind::Symlink(_))) if open => match self.before.trace(&path, true) {
+                Traced::There(_, target) | Traced::Missing(target) => {
+                    self.moved.push(Moved { directory: from, target, place: (parent, path) });
                 }
                 _ => self.new_directory(from, parent, name, &path),
             },
             _ => self.new_directory(from, parent, name, &path),
-        }
-    }
-
-    /// What is behind further links shows, even where the directory of these
-    /// links is gone.
-    fn beyond_hidden(&mut self, from: layer::Id, path: &[String]) {
-        for (name, slot) in self.layer.slots(from).into_iter().flatten() {
-            let Some(id) = slot.object else { continue };
-            let layer::Object::Directory { meta, opaque: false, .. } = &self.layer.objects[id]
-            else {
-                continue;
-            };
-            let path: Vec<String> = path.iter().cloned().chain([name.clone()]).collect();
-            let here = self.before.at(&path).map(|id| &self.before.objects[id].kind);
-            match self.before.resolve(&path, true) {
-                Found::Object(target, real)
-                    if meta.is_none()
-                        && matches!(here, Some(Kind::Symlink(_)))
-                        && self.before.is_directory(target) =>
-                {
-                    self.moved.push(Moved { directory: id, target: real });
-                }
-                _ => self.beyond_hidden(id, &path),
-            }
         }
     }
 

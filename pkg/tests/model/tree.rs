@@ -47,6 +47,17 @@ pub enum Found {
     Broken,
 }
 
+/// Where a path leads, or would.
+#[derive(Debug)]
+pub enum Traced {
+    There(Id, Vec<String>),
+    Missing(Vec<String>),
+    /// Through a link-below that leads nowhere.
+    Broken,
+    /// Through something that is no directory, or too many links.
+    Blocked,
+}
+
 impl Tree {
     pub fn new() -> Self {
         Self { objects: vec![Object::directory(None)] }
@@ -87,22 +98,36 @@ impl Tree {
     /// Follows links inside the root: those on the way, and the last one too
     /// if asked to.
     pub fn resolve(&self, path: &[String], follow_last: bool) -> Found {
-        let mut trail: Vec<(String, Id)> = Vec::new();
+        match self.trace(path, follow_last) {
+            Traced::There(id, path) => Found::Object(id, path),
+            Traced::Broken => Found::Broken,
+            Traced::Missing(_) | Traced::Blocked => Found::Nothing,
+        }
+    }
+
+    /// The same, with names that are not there taken as they stand.
+    pub fn trace(&self, path: &[String], follow_last: bool) -> Traced {
+        let mut trail: Vec<(String, Option<Id>)> = Vec::new();
         let mut pending: VecDeque<String> = path.iter().cloned().collect();
         let mut links = 0;
+        let mut is_there = true;
         while let Some(name) = pending.pop_front() {
             if name == ".." {
                 trail.pop();
                 continue;
             }
-            let at = trail.last().map_or(0, |(_, id)| *id);
-            let Some(id) = self.child(at, &name) else { return Found::Nothing };
+            let at = trail.last().map_or(Some(0), |(_, id)| *id);
+            let Some(id) = at.and_then(|at| self.child(at, &name)) else {
+                is_there = false;
+                trail.push((name, None));
+                continue;
+            };
             match &self.objects[id].kind {
-                Kind::Broken => return Found::Broken,
+                Kind::Broken => return Traced::Broken,
                 Kind::Symlink(target) if follow_last || !pending.is_empty() => {
                     links += 1;
-                    if links > LINKS_MAX {
-                        return Found::Nothing;
+                    if links > LINKS_MAX || target.is_empty() {
+                        return Traced::Blocked;
                     }
                     if target.starts_with('/') {
                         trail.clear();
@@ -111,13 +136,17 @@ impl Tree {
                         pending.push_front(part);
                     }
                 }
-                Kind::Directory(_) => trail.push((name, id)),
-                _ if pending.is_empty() => trail.push((name, id)),
-                _ => return Found::Nothing,
+                Kind::Directory(_) => trail.push((name, Some(id))),
+                _ if pending.is_empty() => trail.push((name, Some(id))),
+                _ => return Traced::Blocked,
             }
         }
-        let id = trail.last().map_or(0, |(_, id)| *id);
-        Found::Object(id, trail.into_iter().map(|(name, _)| name).collect())
+        let id = trail.last().map_or(Some(0), |(_, id)| *id);
+        let path = trail.into_iter().map(|(name, _)| name).collect();
+        match id {
+            Some(id) if is_there => Traced::There(id, path),
+            _ => Traced::Missing(path),
+        }
     }
 
     /// All paths of each object that shows.
