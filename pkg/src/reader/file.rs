@@ -1,10 +1,16 @@
 //! The bytes of a regular file.
 
-use super::Image;
+use super::{Block, Image};
 use crate::error::ReadError;
 use crate::format::extent::BlockSlice;
 use crate::format::inode::{FileData, Inode, InodeKind};
 use crate::format::{Place, Rule, index, index64, wide};
+
+/// How far from a file others of its block are looked for, in inodes.
+const NEIGHBOURS_MAX: usize = 1024;
+/// How many files of other blocks may lie between: those with equal content
+/// are where the first of them is, and large ones have blocks of their own.
+const STRANGERS_MAX: u32 = 8;
 
 /// A stretch of a file that one extent covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +30,26 @@ pub enum RunKind {
     Hole,
     /// Plain bytes of blocks.
     Data(BlockSlice),
+}
+
+/// The part of a file that lies in a decoded block of which a read did not
+/// want all.
+#[derive(Debug, Clone)]
+pub struct Share {
+    /// The layer that the block is in.
+    pub layer: u32,
+    /// Number of the block there.
+    pub number: u64,
+    /// Its plain bytes.
+    pub block: Block,
+    /// Whether the block was decoded for this read.
+    pub is_fresh: bool,
+    /// Where the part begins in the file.
+    pub file_offset: u64,
+    /// Where it begins in the block.
+    pub block_offset: u32,
+    /// Its length in bytes.
+    pub length: u32,
 }
 
 impl Image {
@@ -83,6 +109,21 @@ impl Image {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, ReadError> {
+        self.read_sharing(inode, offset, buffer, &mut |_| {})
+    }
+
+    /// As [`Image::read_at`]; `shares` hears of every block that was decoded,
+    /// now or before, and not wanted whole.
+    ///
+    /// # Errors
+    /// As [`Image::read_at`].
+    pub fn read_sharing(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        buffer: &mut [u8],
+        shares: &mut dyn FnMut(Share),
+    ) -> Result<usize, ReadError> {
         let left = inode.size.saturating_sub(offset);
         let length = buffer.len().min(index64(left));
         let mut rest = buffer.get_mut(..length).unwrap_or_default();
@@ -95,9 +136,7 @@ impl Image {
             let (part, after) = rest.split_at_mut_checked(take).unwrap_or_default();
             match run.kind {
                 RunKind::Hole => part.fill(0),
-                RunKind::Data(slice) => {
-                    self.read_slice(&slice, at.saturating_sub(run.start), part)?;
-                }
+                RunKind::Data(slice) => self.read_run(&run, &slice, at, part, shares)?,
             }
             at = at.saturating_add(wide(take));
             rest = after;
@@ -106,11 +145,14 @@ impl Image {
         Self::file_data(inode).map(|_| length)
     }
 
-    fn read_slice(
+    /// Reads a part of a run of data that begins at byte `at` of the file.
+    fn read_run(
         &self,
+        run: &Run,
         slice: &BlockSlice,
-        skip: u64,
+        at: u64,
         buffer: &mut [u8],
+        shares: &mut dyn FnMut(Share),
     ) -> Result<(), ReadError> {
         let image = match slice.blob.checked_sub(1) {
             None => self,
@@ -120,56 +162,65 @@ impl Image {
                 .map(|image| &**image)
                 .ok_or_else(|| self.corrupt(Rule::BlobTable, Place::Block(slice.block)))?,
         };
-        image.read_blocks(slice.block, u64::from(slice.offset), skip, buffer)
-    }
-
-    fn read_blocks(
-        &self,
-        first: u64,
-        offset: u64,
-        skip: u64,
-        buffer: &mut [u8],
-    ) -> Result<(), ReadError> {
-        let bad = |block| self.corrupt(Rule::ExtentBlocks, Place::Block(block));
-        let log = u32::from(self.superblock.block_log);
-        let start = offset.checked_add(skip).ok_or_else(|| bad(first))?;
-        if offset >= u64::from(self.superblock.block_size()) {
-            return Err(bad(first));
+        let bad = |block| image.corrupt(Rule::ExtentBlocks, Place::Block(block));
+        let size = u64::from(image.superblock.block_size());
+        let log = u32::from(image.superblock.block_log);
+        let offset = u64::from(slice.offset);
+        let skip = at.saturating_sub(run.start);
+        let start = offset.checked_add(skip).ok_or_else(|| bad(slice.block))?;
+        if offset >= size {
+            return Err(bad(slice.block));
         }
-        let mut number = first.saturating_add(start.checked_shr(log).unwrap_or(0));
-        let mask = u64::from(self.superblock.block_size()).saturating_sub(1);
-        let mut inside = index64(start & mask);
+        let mut number = slice.block.saturating_add(start.checked_shr(log).unwrap_or(0));
+        let mut inside = start & size.saturating_sub(1);
+        let mut at = at;
         let mut rest = buffer;
         while !rest.is_empty() {
-            if number >= self.superblock.content_blocks {
+            if number >= image.superblock.content_blocks {
                 return Err(bad(number));
             }
-            let taken = self.read_block(number, inside, rest)?;
+            let (taken, shared) = image.read_block(number, index64(inside), rest)?;
             if taken == 0 {
                 return Err(bad(number));
             }
+            if let Some((block, is_fresh)) = shared {
+                // The first block of a run holds other bytes before it.
+                let before = if number == slice.block { offset } else { 0 };
+                let file_offset = at.saturating_sub(inside.saturating_sub(before));
+                let end = wide(block.len()).saturating_sub(before);
+                let length = end.min(run.end.saturating_sub(file_offset));
+                shares(Share {
+                    layer: image.layer,
+                    number,
+                    block,
+                    is_fresh,
+                    file_offset,
+                    block_offset: u32::try_from(before).unwrap_or(u32::MAX),
+                    length: u32::try_from(length).unwrap_or(0),
+                });
+            }
             rest = rest.get_mut(taken..).unwrap_or_default();
             // All blocks of an extent but the last are full.
-            let full = inside.saturating_add(taken) == index(self.superblock.block_size());
-            if !rest.is_empty() && !full {
+            if !rest.is_empty() && inside.saturating_add(wide(taken)) != size {
                 return Err(bad(number));
             }
             number = number.saturating_add(1);
+            at = at.saturating_add(wide(taken));
             inside = 0;
         }
         Ok(())
     }
 
-    /// Copies from one block; a request for all of a block that is not cached
-    /// is decoded straight into `buffer`.
+    /// Copies from one block, and gives it if it is in the cache now; a request
+    /// for all of a block that is not cached is decoded straight into `buffer`.
     fn read_block(
         &self,
         number: u64,
         inside: usize,
         buffer: &mut [u8],
-    ) -> Result<usize, ReadError> {
-        let block = match self.cached(number) {
-            Some(block) => block,
+    ) -> Result<(usize, Option<(Block, bool)>), ReadError> {
+        let (block, is_fresh) = match self.cached(number) {
+            Some(block) => (block, false),
             None => {
                 let pointer = self.block_pointer(number)?;
                 let plain = index(pointer.plain_length);
@@ -177,9 +228,9 @@ impl Image {
                     && let Some(whole) = buffer.get_mut(..plain)
                 {
                     self.load_into(number, &pointer, whole)?;
-                    return Ok(plain);
+                    return Ok((plain, None));
                 }
-                self.block(number, &pointer)?
+                (self.block(number, &pointer)?, true)
             }
         };
         let part = block.get(inside..).unwrap_or_default();
@@ -187,7 +238,51 @@ impl Image {
         if let (Some(to), Some(from)) = (buffer.get_mut(..take), part.get(..take)) {
             to.copy_from_slice(from);
         }
-        Ok(take)
+        Ok((take, (take < block.len()).then_some((block, is_fresh))))
+    }
+
+    /// Files that lie in a content block and have numbers near that of one of
+    /// them: (inode, first byte in the block, size), the one itself included.
+    /// Small files are packed in the order of inodes, or nearly so.
+    ///
+    /// # Errors
+    /// Everything of the reader.
+    pub fn files_in_block(
+        &self,
+        inode: u32,
+        block: u64,
+    ) -> Result<Vec<(u32, u32, u64)>, ReadError> {
+        let mut found = Vec::new();
+        let count = self.superblock.inode_count();
+        let up = (u64::from(inode)..count).take(NEIGHBOURS_MAX);
+        let down = (0..u64::from(inode)).rev().take(NEIGHBOURS_MAX);
+        self.collect_neighbours(up, block, &mut found)?;
+        self.collect_neighbours(down, block, &mut found)?;
+        Ok(found)
+    }
+
+    fn collect_neighbours(
+        &self,
+        numbers: impl Iterator<Item = u64>,
+        block: u64,
+        found: &mut Vec<(u32, u32, u64)>,
+    ) -> Result<(), ReadError> {
+        let mut strangers = 0u32;
+        for number in numbers {
+            let Ok(number) = u32::try_from(number) else { break };
+            let inode = self.inode(number)?;
+            let InodeKind::Regular(FileData::Inline(slice)) = inode.kind else { continue };
+            if slice.blob == 0 && slice.block == block {
+                found.push((number, slice.offset, inode.size));
+                strangers = 0;
+            } else {
+                strangers = strangers.saturating_add(1);
+                if strangers > STRANGERS_MAX {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The first byte at or after `offset` that is data; `None` when there is

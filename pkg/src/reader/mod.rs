@@ -23,7 +23,7 @@ use crate::format::{
 use crate::source::ReadAt;
 
 pub use self::cache::{Block, BlockCache, CacheCounts};
-pub use self::file::{Run, RunKind};
+pub use self::file::{Run, RunKind, Share};
 pub use self::names::{EachDentry, FoundDentry};
 pub use self::xattrs::Xattr;
 

@@ -16,7 +16,7 @@ use crate::error::ReadError;
 use crate::format::blob_table::BlobRecord;
 use crate::format::inode::{Inode, InodeKind};
 use crate::format::{index, index64, wide};
-use crate::reader::{BlockCache, CacheCounts, Image};
+use crate::reader::{BlockCache, CacheCounts, Image, Share};
 use crate::source::ReadAt;
 
 pub use self::attr::Attr;
@@ -262,6 +262,42 @@ impl Stack {
     ) -> Result<usize, ReadError> {
         let (image, inode) = self.open_node(node)?;
         image.read_at(&inode, offset, buffer)
+    }
+
+    /// As [`Stack::read_at`]; `shares` hears of every block that was decoded,
+    /// now or before, and not wanted whole.
+    ///
+    /// # Errors
+    /// As [`Stack::read_at`].
+    pub fn read_sharing(
+        &self,
+        node: NodeNum,
+        offset: u64,
+        buffer: &mut [u8],
+        shares: &mut dyn FnMut(Share),
+    ) -> Result<usize, ReadError> {
+        let (image, inode) = self.open_node(node)?;
+        image.read_sharing(&inode, offset, buffer, shares)
+    }
+
+    /// Small files that lie in the same block as `node` and were packed near
+    /// it, `node` included: (node, first byte in the block, size in bytes).
+    /// Nothing if the block is not in the node's own layer.
+    ///
+    /// # Errors
+    /// As [`Stack::read_at`].
+    pub fn files_in_block(
+        &self,
+        node: NodeNum,
+        share: &Share,
+    ) -> Result<Vec<(NodeNum, u32, u64)>, ReadError> {
+        let at = self.resolve(node)?;
+        if at.layer != share.layer {
+            return Ok(Vec::new());
+        }
+        let files = self.image(at.layer)?.files_in_block(at.inode, share.number)?;
+        let number = |inode| self.number(LayerInode { layer: at.layer, inode });
+        Ok(files.into_iter().map(|(inode, offset, size)| (number(inode), offset, size)).collect())
     }
 
     /// First byte at or after `offset` that is data; `None` when only holes
