@@ -17,7 +17,7 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 BUILD_PACKAGES := gcc libc6-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) fuse3 mmdebstrap mount uidmap
-TEST_PACKAGES := $(DEMO_PACKAGES) acl attr crun erofs-utils jq libcap2-bin \
+TEST_PACKAGES := $(DEMO_PACKAGES) acl attr crun erofs-utils fuse-overlayfs jq libcap2-bin \
 	python3 python3-pip python3-venv python3-zstandard runc skopeo \
 	squashfs-tools squashfuse umoci
 BENCH_PACKAGES := $(DEMO_PACKAGES) squashfs-tools squashfuse
@@ -35,10 +35,6 @@ FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
 # Which of the hard inputs run, such as `--kind rootfs` or `--case 'sparse-*'`; all by default.
 NASTY_OPTIONS ?=
-
-# Tests run optimised, so that they are quick, with debug assertions and overflow checks on.
-export CARGO_PROFILE_DEV_OPT_LEVEL ?= 1
-export CARGO_PROFILE_DEV_DEBUG ?= line-tables-only
 
 .PHONY: help
 help: ## Show the targets
@@ -72,7 +68,7 @@ test-rust: setup
 test-reader: setup
 	$(CARGO) build --locked
 	cd testdata/reader
-	MICROFS_BIN=$(TARGET_DIR)/debug/microfs $(PYTHON) -B -m unittest test_reader test_rules test_cross
+	MICROFS_BIN=$(TARGET_DIR)/debug/microfs $(PYTHON) -B -m unittest test_reader test_rules test_cross test_stacks
 
 # In namespaces of their own, so that no mount and no server outlives a failure.
 .PHONY: test-nasty
@@ -91,6 +87,11 @@ test-nasty: setup
 .PHONY: test-long
 test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
 	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --release --no-fail-fast
+
+.PHONY: test-seed
+test-seed: setup ## Run the Rust tests with other random cases: those of SEED=N
+	@test -n "$(SEED)" || { echo "which? make test-seed SEED=N" >&2; exit 2; }
+	MICROFS_SEED=$(SEED) $(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: check
 check: setup fmt clippy doc deps ## Check format, lints, documentation, dependency arrows

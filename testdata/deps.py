@@ -44,6 +44,7 @@ MODULES = {
     "stack": BLOB | {"reader"},
     "scan": BOTTOM,
     "archive": BOTTOM | {"writer"},
+    "delta": BLOB | {"reader", "scan", "stack", "writer"},
     "build": BOTTOM | {"scan", "writer"},
     "compare": BOTTOM | {"error", "scan", "stack"},
     "check": BOTTOM | {"error", "reader", "source", "stack"},

@@ -94,11 +94,7 @@ fn by_syscall(
     options: &MountOptions,
     is_root: bool,
 ) -> Result<(), Errno> {
-    let mut flags = MountFlags::RDONLY;
-    flags.set(MountFlags::NOSUID, options.suid == Some(false));
-    flags.set(MountFlags::NODEV, options.dev == Some(false));
-    flags.set(MountFlags::NOEXEC, !options.exec);
-    flags.set(MountFlags::NOATIME, options.noatime);
+    let flags = MountFlags::RDONLY | options.restrictions();
     let data = format!(
         "fd={},rootmode={:o},user_id={},group_id={},default_permissions{}",
         device.as_raw_fd(),

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use microfs::ReadError;
 use thiserror::Error;
 
+use crate::overlay::OverlayError;
+
 /// Why a stack cannot be mounted, or why serving it ended.
 #[derive(Debug, Error)]
 pub enum MountError {
@@ -36,11 +38,16 @@ pub enum MountError {
         /// The mount point as given.
         path: PathBuf,
     },
-    /// A microfs mount is already there.
-    #[error("{} is busy: a microfs image is already mounted there; unmount it first", .path.display())]
+    /// A FUSE mount, or an overlay over one, is already there.
+    #[error(
+        "{} is busy: a filesystem of type {} is already mounted there; unmount it first, or mount over it (--over)",
+        .path.display(), String::from_utf8_lossy(.fs_type)
+    )]
     AlreadyMounted {
         /// The mount point.
         path: PathBuf,
+        /// Its type.
+        fs_type: Vec<u8>,
     },
     /// There is no FUSE device.
     #[error(
@@ -83,6 +90,18 @@ pub enum MountError {
         /// What the system says.
         #[source]
         source: io::Error,
+    },
+    /// The mount cannot be made writable.
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
+    /// An image that only an overlay is to use cannot be taken out of sight.
+    #[error("cannot take the image's mount on {} out of sight", .path.display())]
+    Hide {
+        /// Where it was mounted.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<UnmountError>,
     },
     /// The root directory cannot be read from the image.
     #[error("cannot read the image's root directory")]
@@ -132,8 +151,8 @@ pub enum UnmountError {
         path: PathBuf,
     },
     /// A filesystem of another kind is mounted there.
-    #[error("{} is a mount of type {}, not of microfs", .path.display(), String::from_utf8_lossy(.fs_type))]
-    NotMicrofs {
+    #[error("{} is a mount of type {}, not of FUSE", .path.display(), String::from_utf8_lossy(.fs_type))]
+    NotFuse {
         /// The path, resolved.
         path: PathBuf,
         /// Its type.

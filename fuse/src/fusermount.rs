@@ -16,17 +16,32 @@ pub(crate) fn start<A: AsRef<OsStr>>(
     arguments: &[A],
     environment: Option<(&str, &str)>,
 ) -> io::Result<Child> {
-    let mut missing = io::Error::from(io::ErrorKind::NotFound);
-    for program in PROGRAMS {
+    start_first(&PROGRAMS, arguments, environment)
+}
+
+/// Starts the first of these programs that is there and may be run. Errors of
+/// places where it is not, or not for this user, count only when there is no
+/// other; that it may not be run says more than that it is nowhere.
+fn start_first<P: AsRef<OsStr>, A: AsRef<OsStr>>(
+    programs: &[P],
+    arguments: &[A],
+    environment: Option<(&str, &str)>,
+) -> io::Result<Child> {
+    let mut refused = io::Error::from(io::ErrorKind::NotFound);
+    for program in programs {
         let mut command = Command::new(program);
         command.args(arguments).env("LC_ALL", "C").envs(environment);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         match command.spawn() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => missing = error,
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {}
+                io::ErrorKind::PermissionDenied => refused = error,
+                _ => return Err(error),
+            },
             started => return started,
         }
     }
-    Err(missing)
+    Err(refused)
 }
 
 /// What it wrote, as one line without its name for itself at the front twice.
@@ -44,3 +59,6 @@ pub(crate) fn message(stderr: &[u8]) -> Vec<u8> {
 pub(crate) fn mentions(message: &[u8], what: &str) -> bool {
     message.windows(what.len()).any(|window| window == what.as_bytes())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! Mounts a microfs layer stack through FUSE.
 //!
 //! [`mount`] attaches a [`microfs::stack::Stack`] to a directory and serves it
-//! until it is unmounted; [`unmount`] takes such a mount down from outside.
+//! until it is unmounted, [`mount_writable`] puts an overlay for changes over
+//! it; [`unmount`] takes such a mount down from outside.
 //! [`background`] and [`ready`] turn the serving process into a daemon that
 //! reports only when the mount answers. The crate knows no OCI layout and no
 //! byte of the format: requests are decoded, handed to the stack and answered.
@@ -11,8 +12,8 @@ pub use crate::error::{MountError, UnmountError};
 pub use crate::helper::{HelperCall, HelperError};
 pub use crate::log::Log;
 pub use crate::options::{Access, MountOptions, OptionError, Origin, SUBTYPE};
-pub use crate::overlay::{OverlayError, Writable, cover};
-pub use crate::session::{End, Mounted, mount};
+pub use crate::overlay::{OverlayError, Writable};
+pub use crate::session::{End, Mounted, mount, mount_writable};
 pub use crate::statistics::{Request, Statistics};
 pub use crate::unmount::{Unmount, unmount};
 
@@ -34,9 +35,12 @@ mod mount_point;
 mod mountinfo;
 mod options;
 mod overlay;
+mod place;
 mod reply_dir;
 mod session;
 mod signals;
 mod statistics;
+mod syslog;
 mod unmount;
+mod upper;
 mod xattr;

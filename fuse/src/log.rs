@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::syslog::SystemLog;
+
 /// Lines that are always written; after them only every line whose number is
 /// a power of two is, so a damaged hot block cannot fill a disk.
 const ALWAYS: u64 = 64;
@@ -40,7 +42,17 @@ impl Log {
         }))
     }
 
-    pub(crate) fn line(&self, line: &str) {
+    /// Lines go to the system's log, each with `label` before it: to the syslog
+    /// daemon, or to the kernel's log where no daemon listens. Where neither can
+    /// be reached they are lost.
+    #[must_use]
+    pub fn system(label: &str) -> Self {
+        let (log, label) = (SystemLog::new(), label.to_owned());
+        Self::new(move |line| log.line(&format!("{label}: {line}")))
+    }
+
+    /// Hands a line on.
+    pub fn line(&self, line: &str) {
         (self.0)(line);
     }
 }

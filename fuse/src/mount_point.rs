@@ -8,14 +8,23 @@ use rustix::io::Errno;
 use crate::error::{MountError, UnmountError};
 use crate::mountinfo::{self, MountEntry};
 use crate::options::SUBTYPE;
+use crate::overlay::overlay_at;
 
 /// Whether a mount is one of ours by its type.
 pub(crate) fn is_microfs(mount: &MountEntry) -> bool {
     mount.fs_type.strip_prefix(b"fuse.") == Some(SUBTYPE.as_bytes())
 }
 
+/// Whether a program serves a mount through FUSE. With a subtype of its own, a
+/// mount of ours cannot be told from others of this kind, so all are treated
+/// alike: whom the system lets unmount it, may.
+pub(crate) fn is_fuse(mount: &MountEntry) -> bool {
+    mount.fs_type == b"fuse" || mount.fs_type.starts_with(b"fuse.")
+}
+
 /// Checks and resolves a directory to mount on; `over` permits one that shows
-/// a microfs mount. Mounts of other kinds may be mounted over, as with mount(8).
+/// a FUSE mount or one of our overlays. Mounts of other kinds may be mounted
+/// over, as with mount(8).
 pub(crate) fn check(path: &Path, over: bool) -> Result<PathBuf, MountError> {
     let failed = |source: io::Error| {
         let path = path.to_owned();
@@ -36,11 +45,13 @@ pub(crate) fn check(path: &Path, over: bool) -> Result<PathBuf, MountError> {
         // Unlike attributes, this is never answered from the kernel's cache.
         rustix::fs::statfs(&resolved).map_err(|errno| failed(errno.into()))?;
     }
-    match top {
-        Some(mount) if is_microfs(mount) && !over => {
-            Err(MountError::AlreadyMounted { path: resolved })
+    let is_taken = |mount: &MountEntry| is_fuse(mount) || overlay_at(&mounts, &resolved).is_some();
+    match top.filter(|mount| !over && is_taken(mount)) {
+        Some(mount) => {
+            let fs_type = mount.fs_type.clone();
+            Err(MountError::AlreadyMounted { path: resolved, fs_type })
         }
-        _ => Ok(resolved),
+        None => Ok(resolved),
     }
 }
 
@@ -90,10 +101,8 @@ pub(crate) fn mounted_at(path: &Path) -> Result<MountEntry, UnmountError> {
     let mount = index.and_then(|index| mounts.into_iter().nth(index));
     match mount {
         None => Err(UnmountError::NotMounted { path: path.to_owned() }),
-        Some(mount) if is_microfs(&mount) => Ok(mount),
-        Some(mount) => {
-            Err(UnmountError::NotMicrofs { path: path.to_owned(), fs_type: mount.fs_type })
-        }
+        Some(mount) if is_fuse(&mount) => Ok(mount),
+        Some(mount) => Err(UnmountError::NotFuse { path: path.to_owned(), fs_type: mount.fs_type }),
     }
 }
 

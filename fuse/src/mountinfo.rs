@@ -13,12 +13,16 @@ pub(crate) type Device = (u32, u32);
 pub(crate) struct MountEntry {
     /// Number of the mount, unique while it lasts.
     pub(crate) id: u64,
+    /// Number of the mount that it lies on.
+    pub(crate) parent: u64,
     /// The filesystem's device number.
     pub(crate) device: Device,
     /// Where it is seen.
     pub(crate) mount_point: PathBuf,
     /// Type with subtype, for instance `fuse.microfs`.
     pub(crate) fs_type: Vec<u8>,
+    /// What was mounted, such as a device; for FUSE and overlays any text.
+    pub(crate) source: Vec<u8>,
 }
 
 /// All mounts of this process's namespace, older ones first.
@@ -42,7 +46,8 @@ fn parse(text: &[u8]) -> Vec<MountEntry> {
 fn parse_line(line: &[u8]) -> Option<MountEntry> {
     let mut fields = line.split(|byte| *byte == b' ');
     let id = number(fields.next()?)?;
-    let device = fields.nth(1)?;
+    let parent = number(fields.next()?)?;
+    let device = fields.next()?;
     let colon = device.iter().position(|byte| *byte == b':')?;
     let (major, minor) = device.split_at_checked(colon)?;
     let device = (number(major)?, number(minor.get(1..)?)?);
@@ -50,8 +55,9 @@ fn parse_line(line: &[u8]) -> Option<MountEntry> {
     // Optional fields of any number end with a lone hyphen.
     fields.by_ref().find(|field| *field == b"-")?;
     let fs_type = unescape(fields.next()?);
+    let source = unescape(fields.next().unwrap_or_default());
     let mount_point = PathBuf::from(OsString::from_vec(mount_point));
-    Some(MountEntry { id, device, mount_point, fs_type })
+    Some(MountEntry { id, parent, device, mount_point, fs_type, source })
 }
 
 fn number<N: std::str::FromStr>(field: &[u8]) -> Option<N> {

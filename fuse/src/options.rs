@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use rustix::mount::MountFlags;
 use thiserror::Error;
 
 use crate::capability::CapabilitySet;
@@ -88,12 +89,11 @@ pub struct MountOptions {
     pub auto_unmount: bool,
     /// What the mount table shows as source. `None`: `microfs`.
     pub fs_name: Option<OsString>,
-    /// The mount shows as type `fuse.` and this. Default: [`SUBTYPE`], the only
-    /// one that [`crate::unmount`] recognises.
+    /// The mount shows as type `fuse.` and this. Default: [`SUBTYPE`].
     pub subtype: OsString,
     /// Threads that answer requests. `None`: one for each core, at most 8.
     pub threads: Option<NonZeroUsize>,
-    /// Mount over a mount of this kind that is already there.
+    /// Mount over a FUSE mount that is already there.
     pub over: bool,
     /// Read-ahead in KiB to set where the system permits (root); `None` leaves the kernel's 128.
     pub read_ahead_kib: Option<u32>,
@@ -176,6 +176,16 @@ impl MountOptions {
             Err(OptionError::Unknown { .. }) => Ok(()),
             applied => applied,
         })
+    }
+
+    /// What mount(2) is told of these.
+    pub(crate) fn restrictions(&self) -> MountFlags {
+        let mut flags = MountFlags::empty();
+        flags.set(MountFlags::NOSUID, self.suid == Some(false));
+        flags.set(MountFlags::NODEV, self.dev == Some(false));
+        flags.set(MountFlags::NOEXEC, !self.exec);
+        flags.set(MountFlags::NOATIME, self.noatime);
+        flags
     }
 
     fn apply_one(&mut self, option: &[u8], origin: Origin) -> Result<(), OptionError> {

@@ -3,7 +3,7 @@
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -20,9 +20,11 @@ use crate::log::Log;
 use crate::mount_point;
 use crate::mountinfo::{self, Device, MountEntry};
 use crate::options::MountOptions;
-use crate::overlay::uncover;
+use crate::overlay::{Hidden, Writable, cover, may_mount};
+use crate::place::{Place, Taken};
 use crate::signals::Watcher;
 use crate::statistics::Statistics;
+use crate::upper;
 
 /// Most threads that are started without being asked for.
 const THREADS_MAX: usize = 8;
@@ -52,9 +54,11 @@ pub enum End {
 /// A mount that answers. Dropping it takes the mount down, lazily if it is in use.
 #[derive(Debug)]
 pub struct Mounted {
-    mount_point: PathBuf,
-    id: u64,
-    device: Device,
+    image: Place,
+    /// The overlay that makes it writable.
+    cover: Option<Place>,
+    /// Only the overlay uses the image, which ends with it.
+    is_hidden: bool,
     statistics: Arc<Statistics>,
     log: Log,
     events: Receiver<Event>,
@@ -95,17 +99,18 @@ pub fn mount(
         .map_err(MountError::Handshake)
         .and_then(|session| serve(session, sender).map_err(MountError::Start));
     let found = started.and_then(|()| first_look(&path, &events));
-    let MountEntry { id, device, .. } = found.inspect_err(|_| {
+    let found = found.inspect_err(|_| {
         // Best effort: the error that brought us here is the one to report.
         let _ = detach(&path, true);
     })?;
+    let image = Place::from(found);
     if let Some(kib) = options.read_ahead_kib {
-        raise_read_ahead(device, kib);
+        raise_read_ahead(image.device, kib);
     }
     Ok(Mounted {
-        mount_point: path,
-        id,
-        device,
+        image,
+        cover: None,
+        is_hidden: false,
         statistics,
         log,
         events,
@@ -115,6 +120,37 @@ pub fn mount(
         _watcher: watcher,
         _keeper: keeper,
     })
+}
+
+/// As [`mount`], writable: an overlay shows the image with the changes of
+/// `dirs`, which are made if they are missing. Taking the mount down takes both
+/// down.
+///
+/// # Errors
+/// [`MountError`]; nothing is left mounted then.
+pub fn mount_writable(
+    stack: Arc<Stack>,
+    mount_point: &Path,
+    dirs: &Writable,
+    options: &MountOptions,
+) -> Result<Mounted, MountError> {
+    let path = mount_point::check(mount_point, options.over)?;
+    upper::prepare(&stack, dirs)?;
+    if may_mount() {
+        let mut mounted = mount(stack, &path, options)?;
+        mounted.cover = Some(cover(&path, &path, dirs, options)?.into());
+        return Ok(mounted);
+    }
+    // Dropped last, when nothing is mounted on it any more.
+    let hidden = Hidden::make(dirs)?;
+    let mut mounted = mount(stack, hidden.path(), options)?;
+    mounted.cover = Some(cover(&mounted.image.mount_point, &path, dirs, options)?.into());
+    if let Err(error) = mounted.image.take_away() {
+        let path = mounted.image.mount_point.clone();
+        return Err(MountError::Hide { path, source: Box::new(error) });
+    }
+    mounted.is_hidden = true;
+    Ok(mounted)
 }
 
 fn configuration(options: &MountOptions) -> fuser::Config {
@@ -166,10 +202,10 @@ fn raise_read_ahead((major, minor): Device, kib: u32) {
 }
 
 impl Mounted {
-    /// Where it is mounted, absolute and resolved.
+    /// Where it is seen, absolute and resolved.
     #[must_use]
     pub fn mount_point(&self) -> &Path {
-        &self.mount_point
+        &self.cover.as_ref().unwrap_or(&self.image).mount_point
     }
 
     /// Its counters, which stay readable when it has ended.
@@ -228,6 +264,11 @@ impl Mounted {
         self.take_down()
     }
 
+    /// The mounts to take down, in this order.
+    fn places(&self) -> impl Iterator<Item = &Place> {
+        self.cover.iter().chain((!self.is_hidden).then_some(&self.image))
+    }
+
     /// Unmounts when there was no request since the last time and nobody has
     /// a file or directory of the mount open.
     fn end_if_idle(&mut self) {
@@ -235,49 +276,28 @@ impl Mounted {
         if std::mem::replace(&mut self.seen, now) != now {
             return;
         }
-        let taken = uncover(&self.mount_point, false).and_then(|_| {
-            let failed = |source| UnmountError::Path { path: self.mount_point.clone(), source };
-            let mounts = mountinfo::read().map_err(failed)?;
-            self.place(&mounts)?.map_or(Ok(()), |path| detach(path, false))
-        });
-        match taken {
+        match self.places().try_for_each(|place| place.take_away_if_idle().map(|_| ())) {
             Ok(()) | Err(UnmountError::Busy { .. }) => {}
             Err(error) => self.log.line(&describe(&error)),
         }
     }
 
     fn take_down(&self) -> Result<(), UnmountError> {
-        match uncover(&self.mount_point, false) {
-            Err(UnmountError::Busy { .. }) => uncover(&self.mount_point, true)?,
-            other => other?,
-        };
-        let mounts = mountinfo::read()
-            .map_err(|source| UnmountError::Path { path: self.mount_point.clone(), source })?;
-        let Some(path) = self.place(&mounts)? else {
-            self.log.line("unmounted already, but still in use; ending with the last user");
-            return Ok(());
-        };
-        match detach(path, false) {
-            Err(UnmountError::Busy { .. }) => {
-                detach(path, true)?;
-                let path = path.display();
-                self.log.line(&format!("{path} was in use: detached, ending with the last user"));
-                Ok(())
+        let mut last = Taken::Away;
+        for place in self.places() {
+            last = place.take_away()?;
+        }
+        let path = self.mount_point().display();
+        match last {
+            Taken::Away => {}
+            Taken::Absent => {
+                self.log.line("unmounted already, but still in use; ending with the last user");
             }
-            other => other,
+            Taken::Detached => {
+                self.log.line(&format!("{path} was in use: detached, ending with the last user"));
+            }
         }
-    }
-
-    /// Where the mount is now, if it still is; never a place at which
-    /// something else is on top.
-    fn place<'a>(&self, mounts: &'a [MountEntry]) -> Result<Option<&'a Path>, UnmountError> {
-        // Numbers are used again once a mount is gone, so both have to agree.
-        let ours = |mount: &&MountEntry| mount.id == self.id && mount.device == self.device;
-        let Some(mount) = mounts.iter().find(ours) else { return Ok(None) };
-        match mountinfo::top_at(mounts, &mount.mount_point) {
-            Some(top) if top.id == self.id => Ok(Some(&mount.mount_point)),
-            _ => Err(UnmountError::Covered { path: mount.mount_point.clone() }),
-        }
+        Ok(())
     }
 }
 

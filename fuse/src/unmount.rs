@@ -1,4 +1,4 @@
-//! Taking a microfs mount down from another process.
+//! Taking a mount down from another process.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,12 +24,14 @@ pub enum Unmount {
     Lazily,
 }
 
-/// Takes down the microfs mount at `mount_point`, that of a dead server too,
-/// and the overlay that makes it writable, if there is one.
+/// Takes down the FUSE mount at `mount_point`, that of a dead server too, and
+/// the overlay that makes it writable, if there is one. A mount of another
+/// program is taken down as well, if the system lets the caller do that: nothing
+/// tells it from one of ours with a subtype of its own.
 /// Returns when it is gone from the mount table.
 ///
 /// # Errors
-/// [`UnmountError`]: among them that no microfs is mounted there, or that it is busy.
+/// [`UnmountError`]: among them that no FUSE is mounted there, or that it is busy.
 pub fn unmount(mount_point: &Path, how: Unmount) -> Result<(), UnmountError> {
     let path = resolve(mount_point)?;
     uncover(&path, how == Unmount::Lazily)?;

@@ -59,7 +59,7 @@ fn a_tree_reads_back() {
     assert_tree(&fixture);
     assert_tree(&fixture);
     // The kernel asked once and opens by itself ever after; it never asks for
-    // extended attributes again either.
+    // the value of an extended attribute again either.
     let statistics = fixture.mounted().statistics();
     assert_eq!(statistics.requests(Request::Open), 1);
     assert_eq!(statistics.requests(Request::OpenDir), 1);
@@ -171,6 +171,23 @@ fn positions_in_a_large_directory_stay_valid() {
             }
         }
     }
+}
+
+#[test]
+fn without_attributes_lists_are_empty_and_values_are_asked_for_once() {
+    let fixture = Fixture::new(tree_blob(), &[]);
+    for name in ["small", "large", "directory", ""] {
+        // What the kernel makes of ENOSYS, and remembers.
+        let value = rustix::fs::getxattr_query(fixture.path(name), "user.one");
+        assert_eq!(value, Err(Errno::OPNOTSUPP));
+        // As on a filesystem that knows attributes, of an object without any.
+        assert_eq!(rustix::fs::listxattr_query(fixture.path(name)), Ok(0));
+        assert_eq!(rustix::fs::listxattr(fixture.path(name), &mut [0u8; 64][..]), Ok(0));
+        assert_eq!(rustix::fs::listxattr(fixture.path(name), &mut [0u8; 1][..]), Ok(0));
+    }
+    let statistics = fixture.mounted().statistics();
+    assert_eq!(statistics.requests(Request::GetXattr), 1);
+    assert_eq!(statistics.requests(Request::ListXattr), 12);
 }
 
 #[test]

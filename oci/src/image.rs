@@ -149,6 +149,20 @@ impl Image {
         serde_json::from_value(value).map_err(|source| self.config_error(source))
     }
 
+    /// Entries of the config's history that stand for a layer; `None` without
+    /// history, which is optional. Where there is one, it should have as many
+    /// of them as there are layers.
+    ///
+    /// # Errors
+    /// [`OciError::Json`] when the history is malformed.
+    pub fn history_layers(&self) -> Result<Option<usize>, OciError> {
+        let config: HistoryDocument = self.parse_config()?;
+        let layers = |history: &Vec<HistoryEntry>| {
+            history.iter().filter(|entry| !entry.empty_layer).count()
+        };
+        Ok(config.history.as_ref().filter(|history| !history.is_empty()).map(layers))
+    }
+
     fn parse_config<T: DeserializeOwned>(&self) -> Result<T, OciError> {
         serde_json::from_slice(&self.config_json).map_err(|source| self.config_error(source))
     }
@@ -239,6 +253,17 @@ fn retry<T>(layout: &Layout, attempt: impl Fn() -> Result<T, OciError>) -> Resul
         }
     }
     attempt()
+}
+
+#[derive(Deserialize)]
+struct HistoryDocument {
+    history: Option<Vec<HistoryEntry>>,
+}
+
+#[derive(Deserialize)]
+struct HistoryEntry {
+    #[serde(default, deserialize_with = "null_default")]
+    empty_layer: bool,
 }
 
 #[derive(Deserialize)]

@@ -14,6 +14,7 @@
 //! | [`platform`] | which of several manifests fits |
 //! | [`media_type`] | layer types and annotation keys |
 //! | [`assemble`] | layers → config → manifest |
+//! | [`tar_layer`] | tar layers out: compressed, hashed before and after, stored |
 //! | [`source`] | images to be converted: layouts, archives, single layers |
 //! | [`decompress`] | a layer without its outer compression, recognised by its first bytes |
 //! | [`runtime`] | image config → `config.json` of a runtime bundle |
@@ -84,6 +85,7 @@ pub mod session;
 pub mod source;
 pub mod store;
 pub mod tags;
+pub mod tar_layer;
 pub mod verified;
 
 pub use assemble::{Assembled, HistoryChange, ImageSpec, NewLayer};
@@ -103,4 +105,5 @@ pub use session::Session;
 pub use source::{LayerReader, Source, SourceError, SourceImage, SourceLayer, VerifiedLayer};
 pub use store::{Blob, BlobWriter};
 pub use tags::{ListedImage, ListedManifest};
+pub use tar_layer::{TarCompression, TarEncoder, TarLayerWriter};
 pub use verified::VerifiedReader;

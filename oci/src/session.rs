@@ -67,11 +67,11 @@ impl Session {
             }
             number = number.saturating_add(1);
         };
-        let dir = sessions.make_dir(&name)?;
-        let path = dir.path().join(LEASE);
-        let lease = dir.make_file(LEASE)?;
-        let handle = lease.try_clone().map_err(OciError::io("open", &path))?;
-        let live = Lock::wait(handle, &path, Mode::Exclusive)?;
+        let taken = sessions.make_dir(&name).and_then(|dir| {
+            let (lease, live) = take_lease(&dir).inspect_err(|_| remove_lease(&dir))?;
+            Ok((dir, lease, live))
+        });
+        let (dir, lease, live) = taken.inspect_err(|_| remove_session(&sessions, &name))?;
         let inner = Inner {
             layout: layout.clone(),
             sessions,
@@ -192,8 +192,26 @@ impl Session {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // What cannot be removed here is removed by the next gc.
-        let _ = self.dir.unlink(OsStr::new(LEASE));
-        let _ = self.sessions.remove_dir(OsStr::new(&self.name));
+        remove_lease(&self.dir);
+        remove_session(&self.sessions, &self.name);
     }
+}
+
+/// Makes the lease in a session's folder, and locks it.
+fn take_lease(dir: &Dir) -> Result<(File, Lock), OciError> {
+    let path = dir.path().join(LEASE);
+    let lease = dir.make_file(LEASE)?;
+    let handle = lease.try_clone().map_err(OciError::io("open", &path))?;
+    let live = Lock::wait(handle, &path, Mode::Exclusive)?;
+    Ok((lease, live))
+}
+
+// What cannot be removed by these is removed by the next gc.
+
+fn remove_lease(dir: &Dir) {
+    let _ = dir.unlink(OsStr::new(LEASE));
+}
+
+fn remove_session(sessions: &Dir, name: &str) {
+    let _ = sessions.remove_dir(OsStr::new(name));
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use microfs_oci::{GcOptions, Layout, OciError, PlatformRequest, Selector};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use support::{add_image, new_layout, role, spawn};
 
 /// Every image of the layout is whole. Gives the number of images.
@@ -60,6 +61,20 @@ fn work(role: &str, path: &Path) {
                     Err(error) => unreachable!("{error}"),
                 }
             }
+        }
+        // Begins with every number of files that may be open, until there are enough.
+        "starve" => {
+            let all = getrlimit(Resource::Nofile);
+            let mut refused = 0;
+            for limit in 0..64 {
+                setrlimit(Resource::Nofile, Rlimit { current: Some(limit), ..all }).unwrap();
+                let begun = layout.begin().map(drop);
+                setrlimit(Resource::Nofile, all).unwrap();
+                refused += u32::from(begun.is_err());
+                let left = fs::read_dir(path.join(".microfs/sessions")).map_or(0, Iterator::count);
+                assert_eq!(left, 0, "with at most {limit} files, {begun:?}");
+            }
+            assert!((5..60).contains(&refused), "{refused} of 64 were refused");
         }
         _ => unreachable!(),
     }
@@ -163,4 +178,11 @@ fn threads_of_one_session_share_its_lease() {
         }
     });
     assert_eq!(layout.gc(&GcOptions::default()).unwrap().kept, 40);
+}
+
+#[test]
+fn a_session_that_cannot_begin_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store");
+    assert!(spawn("child", "starve .", &path).wait().unwrap().success());
 }

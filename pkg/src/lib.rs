@@ -15,13 +15,16 @@ pub mod compress;
 pub mod delta;
 pub mod dump;
 mod error;
+pub mod export;
 pub mod extract;
 pub mod format;
 pub mod reader;
 pub mod scan;
 mod source;
+pub mod squash;
 pub mod stack;
 pub mod tree;
+mod walk;
 pub mod writer;
 
 pub use self::error::ReadError;

@@ -1,7 +1,8 @@
 //! Archives that GNU tar makes, converted here, against their extraction by
 //! GNU tar. Needs root, since it makes devices and sets owners.
 //!
-//! `MICROFS_LONG=1` makes many more trees, `MICROFS_SEED=N` others.
+//! `MICROFS_LONG=1` makes many more trees, `MICROFS_SEED=N` others; a failure
+//! says with which seed it comes again.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 mod support;
@@ -18,6 +19,7 @@ use microfs::archive::{LayerOptions, write_layer};
 use microfs::compare::{CompareOptions, DirectoryView, StackView, compare};
 use microfs::writer::Silent;
 use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
+use support::replay::{Replay, is_long, wanted_seed};
 
 /// Numbers that a seed decides.
 struct Random(u64);
@@ -217,6 +219,7 @@ fn tar(words: &[&OsStr]) {
 /// Makes a tree and an archive of it, and extracts that both ways. Returns the
 /// number of objects.
 fn check(format: &Format, seed: u64) -> u64 {
+    let _replay = Replay(seed);
     let scratch = tempfile::tempdir().unwrap();
     let (source, unpacked) = (scratch.path().join("source"), scratch.path().join("unpacked"));
     std::fs::create_dir(&source).unwrap();
@@ -266,17 +269,16 @@ fn check(format: &Format, seed: u64) -> u64 {
     let mut wanted = DirectoryView::open(&unpacked).unwrap().closed();
     let found = compare(&mut wanted, &mut StackView::new(&stack), &options).unwrap();
     let found: Vec<String> = found.iter().map(ToString::to_string).collect();
-    assert!(found.is_empty(), "{:?}, MICROFS_SEED={seed}:\n{}", format.options, found.join("\n"));
+    assert!(found.is_empty(), "{:?}, seed {seed}:\n{}", format.options, found.join("\n"));
     stack.totals().inodes
 }
 
 #[test]
 fn conversion_gives_what_gnu_tar_extracts() {
     assert!(rustix::process::geteuid().is_root(), "this test makes devices: run it as root");
-    let is_long = std::env::var_os("MICROFS_LONG").is_some_and(|value| value == "1");
-    let seeds: Vec<u64> = match std::env::var("MICROFS_SEED") {
-        Ok(text) => vec![text.parse().unwrap()],
-        Err(_) => (1..=if is_long { 50 } else { 4 }).collect(),
+    let seeds: Vec<u64> = match wanted_seed() {
+        Some(seed) => vec![seed],
+        None => (1..=if is_long() { 50 } else { 4 }).collect(),
     };
     for format in &FORMATS {
         let objects: u64 = seeds.iter().map(|seed| check(format, *seed)).sum();

@@ -1,6 +1,7 @@
 //! Random stacks of layers against naive models of an overlay.
 //!
-//! `MICROFS_LONG=1` runs many more cases, `MICROFS_SEED=N` others.
+//! `MICROFS_LONG=1` runs many more cases, `MICROFS_SEED=N` others; a failure
+//! says with which seed it comes again.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 mod model;
@@ -19,19 +20,30 @@ use model::tree::Tree;
 use model::{changeset, extraction};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rayon::ThreadPool;
+use support::replay::{Replay, is_long, wanted_seed};
 
-fn runner(cases: u32) -> TestRunner {
-    let is_long = std::env::var_os("MICROFS_LONG").is_some_and(|value| value == "1");
+/// Runs a test with random stacks of layers; fails with the smallest stack
+/// that it fails for.
+#[track_caller]
+fn with_stacks(cases: u32, test: impl Fn(Vec<Vec<Member>>)) {
     let config = Config {
-        cases: if is_long { cases * 50 } else { cases },
+        cases: if is_long() { cases * 50 } else { cases },
         failure_persistence: None,
         max_shrink_iters: 20_000,
         ..Config::default()
     };
-    let seed = std::env::var("MICROFS_SEED").map_or(1u64, |text| text.parse().unwrap());
+    let seed = wanted_seed().unwrap_or(1);
+    let _replay = Replay(seed);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let result = TestRunner::new_with_rng(config, random).run(&layers(), |layers| {
+        test(layers);
+        Ok(())
+    });
+    if let Err(error) = result {
+        panic!("{error}");
+    }
 }
 
 fn convert(members: &[Member], pool: &Arc<ThreadPool>) -> Result<Vec<u8>, LayerError> {
@@ -92,14 +104,7 @@ fn check_changesets(layers: Vec<Vec<Member>>, pool: &Arc<ThreadPool>) -> usize {
 fn stacks_merge_as_the_format_says() {
     let pool = support::pool(1);
     let depth = Cell::new(0);
-    let mut runner = runner(2000);
-    let result = runner.run(&layers(), |layers| {
-        depth.set(depth.get() + check_changesets(layers, &pool));
-        Ok(())
-    });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
+    with_stacks(2000, |layers| depth.set(depth.get() + check_changesets(layers, &pool)));
     assert!(depth.get() > 3000, "hardly anything was compared");
 }
 
@@ -107,8 +112,7 @@ fn stacks_merge_as_the_format_says() {
 fn sane_stacks_look_as_if_unpacked() {
     let pool = support::pool(1);
     let count = Cell::new(0);
-    let mut runner = runner(4000);
-    let result = runner.run(&layers(), |layers| {
+    with_stacks(4000, |layers| {
         let mut tree = Tree::new();
         let mut blobs = Vec::new();
         for members in layers {
@@ -125,10 +129,38 @@ fn sane_stacks_look_as_if_unpacked() {
             assert_same(&tree, &open(&blobs, 0));
             count.set(count.get() + blobs.len());
         }
-        Ok(())
     });
-    if let Err(error) = result {
-        panic!("{error}");
-    }
     assert!(count.get() > 3000, "hardly anything was compared");
+}
+
+/// Fails, when this program was started by the test below.
+#[test]
+fn child() {
+    if std::env::var_os("MICROFS_FAIL").is_some() {
+        with_stacks(1000, |layers| {
+            assert!(layers.iter().map(Vec::len).sum::<usize>() < 30, "{layers:?}");
+        });
+    }
+}
+
+#[test]
+fn a_failure_says_how_to_have_it_again() {
+    let fail = |seed: &str| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child", "--test-threads", "2"]).env("MICROFS_FAIL", "1");
+        command.env("MICROFS_SEED", seed).env("RUST_BACKTRACE", "0").env_remove("MICROFS_LONG");
+        let output = command.output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let first = fail("77");
+    let wanted = "MICROFS_SEED=77 cargo test -p microfs --test stack_model -- --exact child\n";
+    assert!(first.contains(wanted), "{first}");
+    // The same cases, so the same one fails first, and shrinks to the same.
+    let case = |text: &str| {
+        let (_, case) = text.split_once("minimal failing input").unwrap();
+        case.split_once("to repeat it").unwrap().0.to_owned()
+    };
+    assert_eq!(case(&first), case(&fail("77")));
+    assert_ne!(case(&first), case(&fail("78")));
 }

@@ -2,13 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use microfs::ReadAt;
 use microfs::stack::{LayerSource, Stack, StackOptions};
 use microfs_oci::media_type::{LayerKind, SUPERBLOCK_DIGEST};
-use microfs_oci::{Image, ImageLayer, Layout, PlatformRequest, Reference, Selector, verified};
+use microfs_oci::{
+    History, HistoryBuilder, Image, ImageLayer, Layout, PlatformRequest, Reference, Selector,
+    verified,
+};
 
 /// Splits words into the image they begin with and what follows it: the image
 /// is `OCI-DIR TAG` or `OCI-DIR:TAG`, and `after` words follow.
@@ -106,6 +110,22 @@ fn sha256_of(layer: &ImageLayer) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
     Some(bytes)
+}
+
+/// An entry for the history of an image that is made of another. It has that
+/// one's date, or that of 1970: programs fail on an entry without date.
+pub fn history_entry(image: &Image, created_by: &str) -> anyhow::Result<History> {
+    let mut entry = HistoryBuilder::default().created_by(created_by).build()?;
+    let created = image.created.as_deref().unwrap_or("1970-01-01T00:00:00Z");
+    entry.set_created(Some(created.to_owned()));
+    Ok(entry)
+}
+
+/// Whether two paths lead to one folder.
+pub fn is_same(one: &Path, other: &Path) -> anyhow::Result<bool> {
+    let canonical =
+        |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
+    Ok(canonical(one)? == canonical(other)?)
 }
 
 /// `OCI-DIR:TAG` as a user would write it.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use microfs::compress::Compression;
 use microfs_oci::{ConfigOptions, Platform, PlatformRequest};
+
+use crate::exit::UsageError;
 
 /// A block size: a power of two from 512 to 1M, as its base-2 logarithm.
 pub fn block_log(text: &str) -> Result<u8, String> {
@@ -143,7 +145,7 @@ pub struct ConfigArgs {
 
 impl ConfigArgs {
     /// What these say about running the image.
-    pub fn options(&self) -> anyhow::Result<ConfigOptions> {
+    pub fn options(&self) -> Result<ConfigOptions, UsageError> {
         let words = |words: &[String]| (!words.is_empty()).then(|| words.to_vec());
         let mut options = ConfigOptions {
             entrypoint: words(&self.config_entrypoint),
@@ -156,7 +158,7 @@ impl ConfigArgs {
         };
         for variable in &self.config_env {
             if variable.split_once('=').is_none_or(|(name, _)| name.is_empty()) {
-                bail!("--config-env {variable}: must be NAME=VALUE");
+                return Err(UsageError::of(format!("--config-env {variable}: must be NAME=VALUE")));
             }
         }
         for label in &self.config_label {
@@ -164,7 +166,10 @@ impl ConfigArgs {
                 Some((name, value)) if !name.is_empty() => {
                     options.labels.insert(name.to_owned(), value.to_owned());
                 }
-                _ => bail!("--config-label {label}: must be NAME=VALUE"),
+                _ => {
+                    let text = format!("--config-label {label}: must be NAME=VALUE");
+                    return Err(UsageError::of(text));
+                }
             }
         }
         options.exposed_ports.extend(self.config_port.iter().cloned());

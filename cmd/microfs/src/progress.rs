@@ -73,6 +73,12 @@ impl microfs::extract::Progress for Bar {
     }
 }
 
+impl microfs::export::Progress for Bar {
+    fn bytes(&self, more: u64) {
+        self.0.inc(more);
+    }
+}
+
 impl microfs::reader::check::Progress for Bar {
     fn bytes(&self, more: u64) {
         self.0.inc(more);

@@ -59,6 +59,8 @@ fn assert_room_decides(source: &Path, data: &std::ffi::CStr, room: &str) -> bool
     assert_eq!(err.lines().count(), 1, "{err}");
     assert!(err.contains("No space left on device"), "{err}");
     assert_nothing_written(&layout);
+    let sessions = std::fs::read_dir(layout.join(".microfs/sessions")).map_or(0, Iterator::count);
+    assert_eq!(sessions, 0, "the folder of the failed build is left");
     succeed(tool("mount").args(["-o", &format!("remount,{room}")]).arg(&disk));
     ok(words!["build", "-q", source, layout, "t"]);
     ok(words!["check", layout, "t"]);
@@ -146,6 +148,7 @@ fn build_of_growing(source: &Path, layout: &Path, options: &[&str]) -> bool {
     assert!(!seen || err.contains("changed while it was read"), "{err}");
     if seen && options.is_empty() {
         assert_eq!(output.status.code(), Some(1), "{err}");
+        assert!(err.contains("snapshot") && err.contains("--on-error skip"), "{err}");
         assert_nothing_written(layout);
         return true;
     }
@@ -306,8 +309,10 @@ fn a_file_that_is_not_what_it_was_fails_the_build() {
                 assert!(output.status.success(), "{err}");
                 assert_eq!(ok(words!["ls", "-1", layout, "t"]), "/\n/a\n/directory\n");
                 ok(words!["check", layout, "t"]);
+                assert!(!err.contains("snapshot"), "it was left out already: {err}");
             } else {
                 assert_eq!(output.status.code(), Some(1), "{err}");
+                assert!(err.contains("snapshot") && err.contains("--on-error skip"), "{err}");
                 assert_nothing_written(&layout);
             }
         }

@@ -210,7 +210,7 @@ fn a_bad_mount_point_is_named() {
     ok(words!["umount", "--lazy", busy]);
     refuse(words!["umount", busy], &["busy is not a mount point"]);
     refuse(words!["umount", missing], &["missing does not exist"]);
-    refuse(words!["umount", scratch.path()], &["tmpfs, not of microfs"]);
+    refuse(words!["umount", scratch.path()], &["tmpfs, not of FUSE"]);
 }
 
 /// Runs the program in a mount namespace of its own after some shell commands.
@@ -278,6 +278,9 @@ fn wrong_usage_is_code_2() {
         build(&["--on-error", "perhaps"]),
         build(&["--config-platform", "linux"]),
         build(&["--nosuchoption"]),
+        words!["convert", "--nosuchoption", layout, "t"],
+        words!["convert", "-z", layout, "t"],
+        words!["convert", source, "--nosuchoption", layout, "t"],
     ];
     for words in wrong {
         let output = output(&mut microfs(words.clone()));
@@ -296,14 +299,9 @@ fn wrong_usage_is_code_2() {
 fn values_that_only_the_work_shows_to_be_wrong_are_one_line() {
     let scratch = Scratch::new();
     let Image { layout, source } = Image::new(&scratch);
-    let at = scratch.dir("mount");
     refuse(words!["build", source, layout, "no tag"], &["\"no tag\" is not a valid tag"]);
-    refuse(words!["build", source, layout, "u", "--config-env", "x"], &["NAME=VALUE"]);
     let from = scratch.join("patterns");
     refuse(words!["build", source, layout, "u", "--exclude-from", from], &["patterns"]);
-    refuse(words!["mount", "-o", "rw", layout, "t", at], &["read-only"]);
-    refuse(words!["mount", "-o", "nosuch", layout, "t", at], &["nosuch"]);
-    refuse(words!["mount", "-o", "threads=x", layout, "t", at], &["threads=x"]);
     refuse(words!["cat", layout, "t", "/nosuch"], &["/nosuch", "no such file"]);
     refuse(words!["cat", layout, "t", "/directory"], &["/directory", "is a directory"]);
     refuse(words!["cat", layout, "t", "/large/x"], &["not a directory"]);
@@ -311,4 +309,32 @@ fn values_that_only_the_work_shows_to_be_wrong_are_one_line() {
     refuse(words!["diff", layout, "t", scratch.join("nosuch")], &["nosuch"]);
     refuse(words!["ls", "--platform", "plan9/mips", layout, "t"], &["plan9/mips", "it has linux/"]);
     refuse(words!["extract", layout, "t", scratch.join("no/such")], &["no/such"]);
+}
+
+#[test]
+fn bad_words_in_values_are_wrong_usage_too() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let at = scratch.dir("mount");
+    let build = |option: &str| words!["build", source, layout, "u", option, "x"];
+    let mount = |more: &[&str]| {
+        let mut words = words!["mount"];
+        words.extend(more.iter().map(OsString::from));
+        [words, words![layout, "t", at]].concat()
+    };
+    let cases = [
+        (build("--config-env"), "NAME=VALUE"),
+        (build("--config-label"), "NAME=VALUE"),
+        (mount(&["-o", "rw"]), "read-only"),
+        (mount(&["-o", "nosuch"]), "\"nosuch\""),
+        (mount(&["-o", "ro,threads=x"]), "\"threads=x\""),
+        (mount(&["-f", "-o", "nosuch"]), "\"nosuch\""),
+        (mount(&["-w", "-o", "subtype=a/b"]), "\"subtype=a/b\""),
+    ];
+    for (words, part) in cases {
+        let line = fail(&mut microfs(words), 2);
+        assert!(line.contains(part), "{part:?} wanted in: {line}");
+    }
+    assert!(!is_mounted(&at));
+    refuse(words!["inspect", layout, "u"], &["it has t"]);
 }

@@ -113,3 +113,31 @@ fn specials() {
 fn extremes() {
     matrix(Kind::Extremes);
 }
+
+/// Fails, when this program was started by the test below.
+#[test]
+fn child() {
+    if std::env::var_os("MICROFS_FAIL").is_some() {
+        for seed in seeds() {
+            assert_ne!(seed % 5, 2, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_says_how_to_have_it_again() {
+    let fail = |seed: Option<&str>| {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "child", "--test-threads", "2"]).env("MICROFS_FAIL", "1");
+        command.env("MICROFS_LONG", "1").env_remove("MICROFS_SEED");
+        let output = command.envs(seed.map(|seed| ("MICROFS_SEED", seed))).output().unwrap();
+        assert!(!output.status.success());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (seed, wanted) in [(None, 2), (Some("77"), 77)] {
+        let said = fail(seed);
+        let command = "cargo test -p microfs-cli --test matrix -- --exact child\n";
+        let command = format!("MICROFS_LONG=1 MICROFS_SEED={wanted} {command}");
+        assert!(said.contains(&command), "{said}");
+    }
+}

@@ -269,11 +269,26 @@ fn as_mount_helper_it_takes_what_mount_8_gives() {
     unmount(&at);
     let said = succeed(&mut helper(words![image, at, "-fv", "-o", "rw"]));
     assert!(!is_mounted(&at), "{said}");
-    let line = fail(&mut helper(words![image, at, "-o", "nosuchoption"]), 1);
-    assert!(line.contains("nosuchoption"), "{line}");
     succeed(&mut helper(words![image, at, "-s", "-o", "nosuchoption"]));
     unmount(&at);
+}
+
+#[test]
+fn as_mount_helper_it_ends_with_the_codes_of_mount_8() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let (at, missing) = (scratch.dir("mount"), scratch.join("missing"));
+    let image = format!("{}:t", layout.display());
+    let nosuch = format!("{image}-nosuch");
+    // "1 incorrect invocation or permissions", "32 mount failure".
+    let line = fail(&mut helper(words![image, at, "-o", "nosuchoption"]), 1);
+    assert!(line.contains("nosuchoption"), "{line}");
     fail(&mut helper(words![image]), 1);
+    fail(&mut helper(words![image, at, "-q"]), 1);
+    fail(&mut helper(words![nosuch, at]), 32);
+    fail(&mut helper(words![image, missing]), 32);
+    fail(&mut helper(words![scratch.path(), at]), 32);
+    assert!(!is_mounted(&at));
 }
 
 #[test]
@@ -294,7 +309,8 @@ fn mount_8_and_fstab_find_the_helper() {
         grep -c 'ro,nosuid.*fuse.microfs' /proc/self/mountinfo
         cat \"$AT/linked\"
         umount \"$AT\"
-        ! mount -t microfs \"$IMAGE-nosuch\" \"$AT\" 2>&1";
+        mount -t microfs \"$IMAGE-nosuch\" \"$AT\" 2>&1 || echo \"code $?\"
+        mount -t microfs -o nosuchoption \"$IMAGE\" \"$AT\" 2>&1 || echo \"code $?\"";
     let mut command = tool("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-e", "-c", script]);
     command.env("PROGRAM", PROGRAM).env("IMAGE", &image).env("AT", &at).env("FSTAB", &fstab);
@@ -302,6 +318,7 @@ fn mount_8_and_fstab_find_the_helper() {
     let linked = std::fs::read_to_string(source.join("linked")).unwrap();
     assert!(out.starts_with(&format!("1\n{linked}")), "{out}");
     assert!(out.contains("\"t-nosuch\""), "mount(8) shows the helper's reason: {out}");
+    assert!(out.contains("\ncode 32\n") && out.ends_with("\ncode 1\n"), "{out}");
 }
 
 #[test]
@@ -330,4 +347,47 @@ fn a_mount_over_a_mount_is_made_on_request_only() {
     assert!(is_mounted(&at));
     unmount(&at);
     assert!(!is_mounted(&at));
+}
+
+#[test]
+fn a_mount_is_known_by_whatever_type_it_shows() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let at = scratch.dir("mount");
+    for (more, shown) in [(&[][..], "fuse.other"), (&["-w"], "overlay")] {
+        let mut words = words!["mount", "-o", "subtype=other,fsname=any"];
+        words.extend(more.iter().map(OsString::from));
+        words.extend(words![layout, "t", at]);
+        ok(words.clone());
+        assert_same(&source, &at);
+        assert!(table_line(&at).contains("fuse.other any"));
+        refuse(words.clone(), &[shown, "already mounted"]);
+        refuse(words!["mount", layout, "t", at], &[shown, "already mounted"]);
+        unmount(&at);
+        assert!(!is_mounted(&at));
+        // A dead one as well.
+        let words = [words!["mount", "-f"], words[1..].into()].concat();
+        let (byte, server) = Server::with_pipe(&scratch, words);
+        assert_eq!(byte, b's');
+        server.signal(Signal::KILL);
+        server.wait();
+        unmount(&at);
+        assert!(!is_mounted(&at));
+    }
+}
+
+#[test]
+fn what_others_have_mounted_over_a_mount_stays() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let (at, upper, work) = (scratch.dir("mount"), scratch.dir("upper"), scratch.dir("work"));
+    ok(words!["mount", layout, "t", at]);
+    let [lower, upper, work] = [&at, &upper, &work].map(|path| path.display());
+    let data = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    for (fs_type, options) in [("tmpfs", "size=1m"), ("overlay", &data)] {
+        succeed(tool("mount").args(["-t", fs_type, "-o", options, fs_type]).arg(&at));
+        refuse(words!["umount", at], &[&format!("type {fs_type}, not of FUSE")]);
+        succeed(tool("umount").arg(&at));
+    }
+    unmount(&at);
 }

@@ -15,7 +15,7 @@ use support::content::{Content, Fill, Run};
 use support::image::{Image, LARGE};
 use support::kinds::Kind;
 use support::plan::{Meta, Plan, ROOT, What};
-use support::program::{PROGRAM, ok, succeed, unmount};
+use support::program::{PROGRAM, ok, output, succeed, texts, tool, unmount};
 use support::random::Random;
 use support::same::assert_same;
 use support::scratch::Scratch;
@@ -203,6 +203,24 @@ fn attributes_can_be_probed_for_their_size() {
     assert_eq!(list(&with, 17), Err(Errno::RANGE));
     assert_eq!(rustix::fs::listxattr_query(&without), Ok(0));
     assert_eq!(list(&without, 10), Ok(Vec::new()));
+    unmount(&at);
+}
+
+#[test]
+fn tools_that_keep_attributes_have_nothing_to_say_where_there_are_none() {
+    let scratch = Scratch::new();
+    let (_, at) = mounted(&scratch, &one_file(&Content::whole(10, Fill::Zeros)));
+    let copy = scratch.join("copy");
+    let mut tar = tool("tar");
+    tar.args(["--xattrs", "--xattrs-include=*", "--acls", "-cf", "/dev/null", "-C"]);
+    let mut cp = tool("cp");
+    cp.args(["-r", "--preserve=all,xattr"]).arg(&at).arg(&copy);
+    for command in [tar.arg(&at).arg("."), &mut cp] {
+        let output = output(command);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(texts(&output), (String::new(), String::new()), "{command:?}");
+    }
+    assert_same(&at, &copy);
     unmount(&at);
 }
 

@@ -4,6 +4,9 @@
 
 mod support;
 
+use std::path::Path;
+use std::time::Duration;
+
 use support::image::Image;
 use support::program::{fail, ok, succeed, tool};
 use support::scratch::{Scratch, is_mounted};
@@ -20,10 +23,10 @@ fn an_ordinary_user_mounts_through_fusermount3() {
         user \"$PROGRAM\" diff \"$LAYOUT\" t at
         grep -o 'nosuid,nodev.*fuse.microfs.*user_id=65534' /proc/self/mountinfo
         # Without allow_other it is for its user alone, even before root.
-        ! ls at 2>/dev/null
-        ! user mkdir at/new 2>/dev/null
+        if ls at 2>/dev/null; then exit 9; fi
+        if user mkdir at/new 2>/dev/null; then exit 9; fi
         user \"$PROGRAM\" umount at
-        ! grep fuse.microfs /proc/self/mountinfo
+        if grep fuse.microfs /proc/self/mountinfo; then exit 9; fi
         user \"$PROGRAM\" mount \"$LAYOUT\" t at
         user fusermount3 -u at";
     let out = succeed(namespace(&scratch, "666", script).env("LAYOUT", &layout));
@@ -78,6 +81,21 @@ fn a_missing_fusermount3_is_named() {
 }
 
 #[test]
+fn a_fusermount3_that_may_not_be_run_is_passed_over() {
+    tool("fusermount3");
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let at = home(&scratch, "at");
+    let script = "
+        mkdir shadow
+        touch shadow/fusermount3
+        user env PATH=\"$PWD/shadow\" \"$PROGRAM\" mount \"$LAYOUT\" t at
+        user env PATH=\"$PWD/shadow\" \"$PROGRAM\" umount at";
+    succeed(namespace(&scratch, "666", script).env("LAYOUT", &layout));
+    assert!(!is_mounted(&at));
+}
+
+#[test]
 fn a_mount_point_that_is_not_the_users_is_refused() {
     let scratch = Scratch::new();
     let Image { layout, .. } = Image::new(&scratch);
@@ -96,15 +114,121 @@ fn in_a_user_namespace_it_mounts_by_itself() {
         \"$PROGRAM\" mount \"$LAYOUT\" t at
         \"$PROGRAM\" diff \"$LAYOUT\" t at
         cat at/link | wc -c
-        ! touch at/new 2>/dev/null
+        if touch at/new 2>/dev/null; then exit 9; fi
         \"$PROGRAM\" umount at
-        ! grep fuse.microfs /proc/self/mountinfo";
+        if grep fuse.microfs /proc/self/mountinfo; then exit 9; fi";
     // No fusermount3 could help there.
     let script = "mount --bind /dev/null \"$(command -v fusermount3)\"
         user unshare --user --map-root-user --mount sh -e -c \"$INSIDE\"";
     let mut command = namespace(&scratch, "666", script);
     let out = succeed(command.env("LAYOUT", &layout).env("INSIDE", inside));
     assert_eq!(out, "2000\n");
+}
+
+#[test]
+fn in_a_user_namespace_it_mounts_writable() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    home(&scratch, "at");
+    let temporary = home(&scratch, "temporary");
+    let inside = "
+        \"$PROGRAM\" mount -w \"$LAYOUT\" t at
+        grep -c ' overlay microfs ' /proc/self/mountinfo
+        \"$PROGRAM\" diff \"$LAYOUT\" t at
+        echo new >at/directory/new
+        rm at/link
+        mkdir at/link
+        cat at/directory/new
+        ls at
+        \"$PROGRAM\" umount at
+        if grep -e fuse.microfs -e ' overlay ' /proc/self/mountinfo; then exit 9; fi
+        \"$PROGRAM\" mount -w \"$LAYOUT\" t at
+        test -L at/link
+        \"$PROGRAM\" umount at";
+    // Neither of these could help there.
+    let script = "
+        for program in fusermount3 fuse-overlayfs; do
+            mount --bind /dev/null \"$(command -v $program)\"
+        done
+        user unshare --user --map-root-user --mount sh -e -c \"$INSIDE\"";
+    let mut command = namespace(&scratch, "666", script);
+    command.env("LAYOUT", &layout).env("INSIDE", inside).env("TMPDIR", &temporary);
+    assert_eq!(succeed(&mut command), "1\nnew\ndirectory\nlarge\nlink\nlinked\n");
+    assert_empty_soon(&temporary);
+}
+
+/// The process that serves a mount goes a moment after the mount.
+#[track_caller]
+fn assert_empty_soon(directory: &Path) {
+    let left = || std::fs::read_dir(directory).unwrap().count();
+    for _ in 0..500 {
+        if left() == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{} things are left", left());
+}
+
+#[test]
+fn an_ordinary_user_mounts_writable_through_fuse_overlayfs() {
+    for needed in ["fusermount3", "fuse-overlayfs"] {
+        tool(needed);
+    }
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let (at, temporary) = (home(&scratch, "at"), home(&scratch, "temporary"));
+    std::fs::copy("/bin/true", source.join("true")).unwrap();
+    ok(words!["build", "-q", source, layout, "t"]);
+    let script = "
+        user \"$PROGRAM\" mount -w \"$LAYOUT\" t at
+        # The image itself is out of sight.
+        grep -c ' - fuse' /proc/self/mountinfo
+        grep -o 'nosuid,nodev.* - fuse.fuse-overlayfs .*user_id=65534' /proc/self/mountinfo
+        if user \"$PROGRAM\" mount \"$LAYOUT\" t at 2>refused; then exit 9; fi
+        user at/true
+        user cmp at/large \"$SOURCE/large\"
+        user sh -e -c 'cd at; echo new >new; rm link; mkdir link; cat new; ls'
+        # What is root's stays root's.
+        if user sh -c 'echo x >>at/linked' 2>/dev/null; then exit 9; fi
+        user \"$PROGRAM\" umount at
+        if grep ' - fuse' /proc/self/mountinfo; then exit 9; fi
+        user \"$PROGRAM\" mount -w \"$LAYOUT\" t at
+        user test -L at/link
+        user fusermount3 -u at
+        # Right after one another, and by relative names.
+        for round in 1 2 3; do
+            user \"$PROGRAM\" mount --persist temporary/kept \"$LAYOUT\" t at
+            user sh -c 'echo x >>at/rounds'
+            user \"$PROGRAM\" umount at
+        done
+        cat temporary/kept/upper/rounds
+        rm -r temporary/kept";
+    let mut command = namespace(&scratch, "666", script);
+    command.env("LAYOUT", &layout).env("SOURCE", &source).env("TMPDIR", &temporary);
+    let out = succeed(&mut command);
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[0], "1");
+    assert!(lines[1].starts_with("nosuid,nodev"), "{out}");
+    let wanted = ["new", "directory", "large", "link", "linked", "new", "true", "x", "x", "x"];
+    assert_eq!(lines[2..], wanted);
+    let refused = std::fs::read_to_string(scratch.join("refused")).unwrap();
+    assert!(refused.contains("fuse.fuse-overlayfs is already mounted"), "{refused}");
+    assert!(!is_mounted(&at));
+    assert_empty_soon(&temporary);
+}
+
+#[test]
+fn a_missing_fuse_overlayfs_is_named() {
+    let scratch = Scratch::new();
+    let Image { layout, .. } = Image::new(&scratch);
+    let (at, temporary) = (home(&scratch, "at"), home(&scratch, "temporary"));
+    let script = "user env PATH=/nowhere \"$PROGRAM\" mount -w \"$LAYOUT\" t at";
+    let mut command = namespace(&scratch, "666", script);
+    let line = fail(command.env("LAYOUT", &layout).env("TMPDIR", &temporary), 1);
+    assert!(line.contains("install the package fuse-overlayfs"), "{line}");
+    assert!(!is_mounted(&at));
+    assert_empty_soon(&temporary);
 }
 
 #[test]

@@ -20,12 +20,12 @@ fn a_mount_point_must_be_a_directory() {
 }
 
 #[test]
-fn only_microfs_mounts_are_taken_down() {
+fn only_fuse_mounts_are_taken_down() {
     let directory = tempfile::tempdir().unwrap();
     let path = resolve(directory.path()).unwrap();
     assert!(matches!(mounted_at(&path), Err(UnmountError::NotMounted { .. })));
     let error = mounted_at("/proc".as_ref()).unwrap_err();
-    assert_eq!(error.to_string(), "/proc is a mount of type proc, not of microfs");
+    assert_eq!(error.to_string(), "/proc is a mount of type proc, not of FUSE");
     let error = resolve(&directory.path().join("missing")).unwrap_err();
     assert!(matches!(error, UnmountError::Missing { .. }));
 }

@@ -14,11 +14,12 @@ broken line
 fn lines_are_taken_apart() {
     let mounts = parse(TEXT);
     assert_eq!(mounts.len(), 4);
-    assert_eq!((mounts[0].id, mounts[0].device), (36, (98, 0)));
+    assert_eq!((mounts[0].id, mounts[0].parent, mounts[0].device), (36, 35, (98, 0)));
     assert_eq!(mounts[0].mount_point, Path::new("/mnt2"));
     assert_eq!(mounts[0].fs_type, b"ext3");
     assert_eq!(mounts[2].mount_point, Path::new("/tmp/a b\\c\td\n"));
     assert_eq!(mounts[2].fs_type, b"fuse.microfs");
+    assert_eq!(mounts[2].source, b"oci:tag x");
 }
 
 #[test]

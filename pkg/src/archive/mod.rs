@@ -9,15 +9,18 @@
 //!
 //! [`Members`] takes an archive apart; [`write_layer`] makes a layer of it in
 //! one pass, file content going into the blob as it streams by.
+//! [`ArchiveWriter`] writes one.
 
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub use self::convert::{LayerError, LayerOptions, write_layer};
+pub use self::emit::{ArchiveWriter, EmitError, Entry, EntryKind, SparseMap};
 pub use self::error::{ArchiveError, Fault};
 pub use self::member::{Member, MemberKind, Segment};
 pub use self::members::Members;
 
 mod convert;
+mod emit;
 mod error;
 mod header;
 mod layer;

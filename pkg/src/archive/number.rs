@@ -54,7 +54,7 @@ pub fn time(bytes: &[u8]) -> Option<(i64, u32)> {
     let mut parts = digits.splitn(2, |byte| *byte == b'.');
     let whole = parts.next().unwrap_or_default();
     let fraction = parts.next().unwrap_or_default();
-    let seconds = i64::try_from(decimal(whole)?).ok()?;
+    let seconds = decimal(whole)?;
     let mut nanoseconds = 0u32;
     let mut cut = false;
     for (place, digit) in fraction.iter().enumerate() {
@@ -69,10 +69,10 @@ pub fn time(bytes: &[u8]) -> Option<(i64, u32)> {
         nanoseconds = nanoseconds.checked_mul(10)?;
     }
     if !negative {
-        return Some((seconds, nanoseconds));
+        return Some((i64::try_from(seconds).ok()?, nanoseconds));
     }
     let nanoseconds = nanoseconds.checked_add(u32::from(cut))?;
-    let seconds = seconds.checked_neg()?;
+    let seconds = 0i64.checked_sub_unsigned(seconds)?;
     match nanoseconds {
         0 => Some((seconds, 0)),
         _ => Some((seconds.checked_sub(1)?, 1_000_000_000u32.checked_sub(nanoseconds)?)),

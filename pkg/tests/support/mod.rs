@@ -14,6 +14,7 @@ use microfs::writer::{ContentWriter, Options, Silent};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub mod blob;
+pub mod replay;
 
 pub fn pool(threads: usize) -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(threads).build().unwrap())

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, anyhow, bail};
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use microfs::archive::{LayerOptions, write_layer};
 use microfs::compress::Compression;
 use microfs::stack::{LayerSource, Stack, StackOptions};
@@ -32,12 +33,13 @@ use crate::progress::Bar;
 /// Convert an OCI or docker image, layer by layer
 ///
 /// SOURCE is an OCI layout (OCI-DIR:TAG or OCI-DIR@DIGEST), the same as a tar
-/// archive, an archive of `docker save`, a single layer tarball, or - for any
-/// archive on standard input. Layers that the layout has already are not
-/// converted again.
+/// archive, an archive of `docker save`, a single layer tarball, or - (-:TAG,
+/// -@DIGEST) for any archive on standard input. Layers that the layout has
+/// already are not converted again.
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
     /// What to convert
+    #[arg(allow_hyphen_values = true, value_parser = source_parser())]
     source: OsString,
     /// OCI-DIR TAG or OCI-DIR:TAG
     #[arg(required = true, num_args = 1..=2, value_name = "OCI-DIR[:TAG]")]
@@ -58,6 +60,15 @@ pub struct ConvertArgs {
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
+}
+
+/// Takes what names standard input, and no other word that begins like an option.
+fn source_parser() -> impl TypedValueParser<Value = OsString> {
+    OsStringValueParser::new().try_map(|word| match word.as_encoded_bytes() {
+        [b'-'] | [b'-', b':' | b'@', ..] => Ok(word),
+        [b'-', ..] => Err("there is no such option; a file of that name is written ./NAME"),
+        _ => Ok(word),
+    })
 }
 
 #[derive(Debug, Serialize)]

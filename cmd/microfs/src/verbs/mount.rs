@@ -6,15 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use microfs::stack::StackOptions;
 use microfs_fuse::background::{self, BackgroundError};
 use microfs_fuse::ready::ReadyNotifier;
-use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, cover, mount};
+use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, mount, mount_writable};
 use microfs_oci::{PlatformRequest, Reference};
 
-use crate::exit::Outcome;
+use crate::exit::{self, Outcome, UsageError};
 use crate::image;
 use crate::options::PlatformArgs;
 use crate::writable::{self, Changes};
@@ -58,10 +58,11 @@ pub struct MountArgs {
     /// MiB of decoded blocks to keep
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     cache_mb: u32,
-    /// Append reports of damage to this file [default: standard error, in the foreground]
+    /// Append reports of damage to this file [default: standard error in the
+    /// foreground; in the background the system's log, by way of /dev/log or /dev/kmsg]
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
-    /// Mount over a microfs mount that is already there
+    /// Mount over a FUSE mount that is already there
     #[arg(long)]
     over: bool,
     /// Do without a kernel feature, as on an older kernel; repeatable
@@ -94,12 +95,15 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
         idle: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         ..MountOptions::default()
     };
-    if let Some(file) = &args.log {
-        options.log =
-            Log::append_to(file).with_context(|| format!("cannot write to {}", file.display()))?;
-    }
+    options.log = match &args.log {
+        Some(file) => {
+            Log::append_to(file).with_context(|| format!("cannot write to {}", file.display()))?
+        }
+        None if background::is_copy() => system_log(&reference, directory.as_ref()),
+        None => Log::stderr(),
+    };
     for list in &args.options {
-        options.apply(list, Origin::CommandLine)?;
+        options.apply(list, Origin::CommandLine).map_err(UsageError::of)?;
     }
     for capability in &args.mask {
         options.masked.insert(*capability);
@@ -129,9 +133,22 @@ fn in_background() -> anyhow::Result<Outcome> {
     match background::spawn(std::env::args_os()) {
         Ok(()) => Ok(Outcome::Done),
         // It has said why.
-        Err(BackgroundError::Ended { status }) if status.code().is_some() => Ok(Outcome::Negative),
+        Err(BackgroundError::Ended { status }) if status.code().is_some() => {
+            // Whatever its code: without a mount it has failed.
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            Ok(code.filter(|code| *code != 0).map_or(Outcome::Negative, Outcome::Failed))
+        }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The log of a mount that nobody looks at; each line names it.
+fn system_log(reference: &Reference, directory: &Path) -> Log {
+    // As seen from anywhere; as given where that cannot be said.
+    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let reference = Reference { layout: absolute(&reference.layout), ..reference.clone() };
+    let directory = absolute(directory);
+    Log::system(&format!("{} on {}", image::reference_text(&reference), directory.display()))
 }
 
 /// What to mount where.
@@ -156,20 +173,31 @@ impl Job {
         if options.fs_name.is_none() {
             options.fs_name = Some(image::reference_text(&self.reference).into());
         }
-        let mounted = mount(opened.stack, &self.directory, &options)?;
-        if let Some(place) = &place {
-            cover(mounted.mount_point(), &place.dirs)?;
-        }
+        let mounted = match &place {
+            None => mount(opened.stack, &self.directory, &options)?,
+            Some(place) => mount_writable(opened.stack, &self.directory, &place.dirs, &options)?,
+        };
         notifier.ready()?;
-        match mounted.wait()? {
-            End::Unmounted => Ok(Outcome::Done),
-            End::Abandoned => bail!("ended while the mount was still in use"),
+        let ended = match mounted.wait() {
+            Ok(End::Unmounted) => return Ok(Outcome::Done),
+            Ok(End::Abandoned) => anyhow!("ended while the mount was still in use"),
+            Err(error) => error.into(),
+        };
+        if background::is_copy() {
+            // Nobody hears what it says.
+            options.log.line(&exit::chain_text(ended.as_ref()));
         }
+        Err(ended)
     }
 }
 
+/// Exit codes of mount(8).
+const INCORRECT_INVOCATION: u8 = 1;
+const MOUNT_FAILURE: u8 = 32;
+
 /// When the program was called as `mount.microfs` or `mount.fuse.microfs`:
-/// does what mount(8) asks for.
+/// does what mount(8) asks for. Exit codes are those of mount(8), which passes
+/// them on.
 pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
@@ -177,20 +205,33 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
     if name.as_bytes() != b"mount.microfs" && name.as_bytes() != b"mount.fuse.microfs" {
         return Ok(None);
     }
-    let call = HelperCall::parse(arguments)?;
+    Ok(Some(match help_mount(arguments) {
+        Ok(Outcome::Negative) => Outcome::Failed(MOUNT_FAILURE),
+        Ok(outcome) => outcome,
+        Err(error) => {
+            exit::print(&error);
+            let is_usage = exit::is_usage(&error);
+            Outcome::Failed(if is_usage { INCORRECT_INVOCATION } else { MOUNT_FAILURE })
+        }
+    }))
+}
+
+fn help_mount(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Outcome> {
+    let mut call = HelperCall::parse(arguments).map_err(UsageError::of)?;
     let reference = Reference::parse(&call.source)?;
     if call.fake {
-        return Ok(Some(Outcome::Done));
+        return Ok(Outcome::Done);
     }
     if !background::is_copy() {
         if call.verbose {
             let source = Path::new(OsStr::from_bytes(call.source.as_bytes())).display();
             println!("microfs: mounting {source} on {}", call.target.display());
         }
-        return in_background().map(Some);
+        return in_background();
     }
     let parent = background::enter().context("cannot go into the background")?;
     let notifier = ReadyNotifier::new(parent, None, None)?;
+    call.options.log = system_log(&reference, &call.target);
     let job = Job {
         reference,
         platform: PlatformRequest::Host,
@@ -198,5 +239,5 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
         directory: call.target,
         changes: None,
     };
-    job.serve(call.options, notifier).map(Some)
+    job.serve(call.options, notifier)
 }

@@ -8,6 +8,8 @@ use microfs_fuse::{Unmount, unmount};
 use crate::exit::Outcome;
 
 /// Take a mount down
+///
+/// Any FUSE mount is taken down, and with a writable one the overlay over it.
 #[derive(Debug, Args)]
 pub struct UmountArgs {
     /// Where it is mounted

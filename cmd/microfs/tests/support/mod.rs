@@ -24,30 +24,33 @@ pub mod plan;
 pub mod program;
 pub mod random;
 pub mod read_only;
+#[path = "../../../../pkg/tests/support/replay.rs"]
+pub mod replay;
 pub mod same;
 pub mod scratch;
 pub mod server;
 pub mod special_kinds;
+pub mod tars;
 pub mod users;
 
-/// Whether the long versions of the tests are asked for.
-pub fn is_long() -> bool {
-    std::env::var_os("MICROFS_LONG").is_some_and(|value| value == "1")
-}
-
-/// The seeds to make trees from; each is printed, so that a failure shows it.
-pub fn seeds() -> Vec<u64> {
-    let seeds = match std::env::var("MICROFS_SEED") {
-        Ok(text) => vec![text.parse().expect("MICROFS_SEED must be a number")],
-        Err(_) if is_long() => {
+/// The seeds to make trees from, one after the other; when the test fails, the
+/// command is printed that repeats it with the one at hand.
+pub fn seeds() -> impl Iterator<Item = u64> {
+    let seeds = match wanted_seed() {
+        Some(seed) => vec![seed],
+        None if is_long() => {
             let since = std::time::UNIX_EPOCH.elapsed().unwrap();
             (1..=6).chain([since.as_secs()]).collect()
         }
-        Err(_) => vec![1],
+        None => vec![1],
     };
-    eprintln!("seeds {seeds:?}; MICROFS_SEED=N replays one");
-    seeds
+    // Kept until the next seed is asked for.
+    let mut replay = None;
+    seeds.into_iter().inspect(move |seed| drop(replay.replace(Replay(*seed))))
 }
+
+pub use replay::is_long;
+use replay::{Replay, wanted_seed};
 
 /// Says what is missing instead of failing in the middle.
 #[track_caller]

@@ -14,7 +14,9 @@ pub const NOBODY: u32 = 65_534;
 pub fn program(scratch: &Scratch) -> std::path::PathBuf {
     let program = scratch.join("microfs");
     if !program.exists() {
-        std::fs::copy(PROGRAM, &program).unwrap();
+        // By another process: what is started here meanwhile would inherit a
+        // file that is open for writing, and a program in that state cannot run.
+        super::program::succeed(tool("cp").arg(PROGRAM).arg(&program));
     }
     program
 }
