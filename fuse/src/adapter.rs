@@ -1,39 +1,43 @@
 //! What every request has in common: counting, calling the stack, failing well.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
-use fuser::{Errno, FileAttr, Generation, INodeNo, ReplyDirectoryPlus};
 use microfs::stack::{NodeNum, Stack};
+use rustix::io::Errno;
 
-use crate::attr::{bare_attr, file_attr};
+use crate::abi::Attr;
+use crate::attr::file_attr;
 use crate::capability::CapabilitySet;
 use crate::errno::{Failure, describe, errno, is_damage};
+use crate::known::NodeSet;
 use crate::log::{Log, Throttled};
-use crate::reply_dir::Listed;
+use crate::push::Pusher;
 use crate::statistics::{Request, Statistics};
 
-/// How long the kernel may keep what it is told: a mounted stack never changes.
-pub(crate) const FOREVER: Duration = Duration::from_secs(100_000_000);
-/// Nodes are never reused, so one generation will do.
-pub(crate) const GENERATION: Generation = Generation(0);
+/// How long the kernel may keep what it is told, in seconds: a mounted stack never changes.
+pub(crate) const FOREVER: u64 = 100_000_000;
 /// Longest name in bytes.
 pub(crate) const NAME_MAX: u32 = 255;
 /// `whence` of lseek(2).
-const SEEK_DATA: i32 = 3;
-const SEEK_HOLE: i32 = 4;
+const SEEK_DATA: u32 = 3;
+const SEEK_HOLE: u32 = 4;
+
+/// Numbers below that of the first inode of a stack.
+const NODES_BEFORE: u64 = 2;
 
 /// A stack as a FUSE filesystem.
 pub(crate) struct Adapter {
     pub(crate) stack: Arc<Stack>,
     pub(crate) statistics: Arc<Statistics>,
+    /// Files that the kernel has been told of.
+    pub(crate) known: Arc<NodeSet>,
+    pub(crate) pusher: Option<Pusher>,
     log: Throttled,
-    pub(crate) masked: CapabilitySet,
     pub(crate) agreed: CapabilitySet,
-    root_ttl: Duration,
+    root_valid: u64,
 }
 
 impl Adapter {
@@ -41,34 +45,47 @@ impl Adapter {
         stack: Arc<Stack>,
         statistics: Arc<Statistics>,
         log: Log,
-        masked: CapabilitySet,
+        agreed: CapabilitySet,
     ) -> Self {
+        let known = NodeSet::new(stack.totals().inodes.saturating_add(NODES_BEFORE));
+        let known = Arc::new(known);
         let log = Throttled::new(log);
-        let agreed = CapabilitySet::default();
-        Self { stack, statistics, log, masked, agreed, root_ttl: FOREVER }
+        Self { stack, statistics, known, pusher: None, log, agreed, root_valid: FOREVER }
     }
 
     /// Lets the kernel ask for the root's attributes every time, so that a look
     /// at the root shows whether the server lives: fusermount3 relies on it
     /// for `auto_unmount`.
     pub(crate) fn with_live_root(mut self, is_live: bool) -> Self {
-        self.root_ttl = if is_live { Duration::ZERO } else { FOREVER };
+        self.root_valid = if is_live { 0 } else { FOREVER };
         self
     }
 
-    pub(crate) fn attr_ttl(&self, node: NodeNum) -> &Duration {
-        if node == NodeNum::ROOT { &self.root_ttl } else { &FOREVER }
+    /// Lets it give the kernel more of a block than was asked for.
+    pub(crate) fn with_pusher(mut self, device: &Arc<OwnedFd>) -> Self {
+        let (stack, known) = (Arc::clone(&self.stack), Arc::clone(&self.known));
+        let statistics = Arc::clone(&self.statistics);
+        self.pusher = Pusher::start(stack, Arc::clone(device), known, statistics);
+        self
+    }
+
+    /// How long the kernel may keep attributes, in seconds.
+    pub(crate) fn attr_valid(&self, node: NodeNum) -> u64 {
+        if node == NodeNum::ROOT { self.root_valid } else { FOREVER }
     }
 
     /// Counts and answers a request about `node`.
     pub(crate) fn answer<T>(
         &self,
         request: Request,
-        node: INodeNo,
+        node: NodeNum,
         work: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Errno> {
         self.statistics.count(request);
-        self.guarded(request, NodeNum(node.0), work)
+        let start = Instant::now();
+        let answer = self.guarded(request, node, work);
+        self.statistics.count_latency(request, start.elapsed());
+        answer
     }
 
     /// Works, and turns whatever goes wrong, a panic included, into an errno.
@@ -84,13 +101,13 @@ impl Adapter {
             Err(_) => {
                 self.statistics.count_panic();
                 self.log.line(|| format!("{} of inode {}: internal error", request.name(), node.0));
-                Err(Errno::EIO)
+                Err(Errno::IO)
             }
         }
     }
 
     /// The errno of a failure; damage is counted and reported with the path it was met at.
-    fn failed(&self, request: Request, node: NodeNum, failure: &Failure) -> Errno {
+    pub(crate) fn failed(&self, request: Request, node: NodeNum, failure: &Failure) -> Errno {
         match failure {
             Failure::Answer(errno) => *errno,
             Failure::Read(error) => {
@@ -110,7 +127,7 @@ impl Adapter {
         }
     }
 
-    pub(crate) fn attr(&self, node: NodeNum) -> Result<FileAttr, Failure> {
+    pub(crate) fn attr(&self, node: NodeNum) -> Result<Attr, Failure> {
         Ok(file_attr(&self.stack.attr(node)?, self.stack.block_size())?)
     }
 
@@ -122,47 +139,22 @@ impl Adapter {
             _ if u32::try_from(name.len()).is_ok_and(|length| length <= NAME_MAX) => {
                 Ok(self.stack.lookup(directory, name)?)
             }
-            _ => Err(Errno::ENAMETOOLONG.into()),
+            _ => Err(Errno::NAMETOOLONG.into()),
         }
     }
 
-    pub(crate) fn seek(&self, node: NodeNum, offset: i64, whence: i32) -> Result<i64, Failure> {
-        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
+    pub(crate) fn seek(&self, node: NodeNum, offset: u64, whence: u32) -> Result<u64, Failure> {
         let found = match whence {
             SEEK_DATA => self.stack.seek_data(node, offset)?,
             SEEK_HOLE => self.stack.seek_hole(node, offset)?,
-            _ => return Err(Errno::EINVAL.into()),
+            _ => return Err(Errno::INVAL.into()),
         };
-        let found = found.ok_or(Errno::ENXIO)?;
-        Ok(i64::try_from(found).map_err(|_| Errno::EOVERFLOW)?)
+        Ok(found.ok_or(Errno::NXIO)?)
     }
 
-    pub(crate) fn refuse(&self) -> Errno {
+    /// For what is not done, whoever asks.
+    pub(crate) fn refuse(&self, errno: Errno) -> Errno {
         self.statistics.count(Request::Refused);
-        Errno::EROFS
-    }
-
-    /// For what the kernel asks once and then does by itself for good.
-    pub(crate) fn not_needed(&self) -> Errno {
-        self.statistics.count(Request::Refused);
-        Errno::ENOSYS
-    }
-
-    /// An entry of a READDIRPLUS reply. One whose attributes cannot be given is
-    /// listed all the same, without lifetime: the error shows when it is used.
-    pub(crate) fn add_plus(&self, entry: &Listed<'_>, reply: &mut ReplyDirectoryPlus) -> bool {
-        let node = INodeNo(entry.node.0);
-        let (ttl, attr) = if entry.is_dot {
-            (Duration::ZERO, bare_attr(entry.node, entry.file_type))
-        } else {
-            match self.attr(entry.node) {
-                Ok(attr) => (FOREVER, attr),
-                Err(failure) => {
-                    self.failed(Request::ReadDirPlus, entry.node, &failure);
-                    (Duration::ZERO, bare_attr(entry.node, entry.file_type))
-                }
-            }
-        };
-        reply.add(node, entry.offset, OsStr::from_bytes(entry.name), &ttl, &attr, GENERATION)
+        errno
     }
 }

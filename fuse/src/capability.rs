@@ -2,15 +2,9 @@
 
 use std::str::FromStr;
 
-use fuser::{InitFlags, KernelConfig};
 use thiserror::Error;
 
-/// Largest request in bytes. Nothing is ever written, but the kernel derives
-/// the size of reads from it.
-const MAX_REQUEST: u32 = 1 << 20;
-/// Read-ahead requests in flight, and how many of them mean congestion.
-const MAX_BACKGROUND: u16 = 64;
-const CONGESTION: u16 = 48;
+use crate::abi::init;
 
 /// A feature of the kernel's FUSE driver that makes an immutable filesystem
 /// faster or more complete. Each is used only when the kernel offers it.
@@ -63,16 +57,16 @@ impl Capability {
         }
     }
 
-    fn flag(self) -> InitFlags {
+    pub(crate) fn flag(self) -> u64 {
         match self {
-            Self::NoOpen => InitFlags::FUSE_NO_OPEN_SUPPORT,
-            Self::NoOpenDir => InitFlags::FUSE_NO_OPENDIR_SUPPORT,
-            Self::ReadDirPlus => InitFlags::FUSE_DO_READDIRPLUS,
-            Self::CacheSymlinks => InitFlags::FUSE_CACHE_SYMLINKS,
-            Self::ParallelDirOps => InitFlags::FUSE_PARALLEL_DIROPS,
-            Self::AllowIdmap => InitFlags::FUSE_ALLOW_IDMAP,
-            Self::PosixAcl => InitFlags::FUSE_POSIX_ACL,
-            Self::Export => InitFlags::FUSE_EXPORT_SUPPORT,
+            Self::NoOpen => init::NO_OPEN_SUPPORT,
+            Self::NoOpenDir => init::NO_OPENDIR_SUPPORT,
+            Self::ReadDirPlus => init::DO_READDIRPLUS,
+            Self::CacheSymlinks => init::CACHE_SYMLINKS,
+            Self::ParallelDirOps => init::PARALLEL_DIROPS,
+            Self::AllowIdmap => init::ALLOW_IDMAP,
+            Self::PosixAcl => init::POSIX_ACL,
+            Self::Export => init::EXPORT_SUPPORT,
         }
     }
 }
@@ -102,6 +96,12 @@ impl CapabilitySet {
         self.0 |= capability as u16;
     }
 
+    /// Their flags of INIT.
+    pub(crate) fn flags(self) -> u64 {
+        let all = Capability::ALL.into_iter().filter(|capability| self.contains(*capability));
+        all.map(Capability::flag).fold(0, |flags, flag| flags | flag)
+    }
+
     /// Whether it is in the set.
     #[must_use]
     pub fn contains(self, capability: Capability) -> bool {
@@ -115,31 +115,6 @@ impl FromIterator<Capability> for CapabilitySet {
         capabilities.into_iter().for_each(|capability| set.insert(capability));
         set
     }
-}
-
-/// Asks for everything that is offered, not masked and of use; ACL support is
-/// of use only when `acls` occur, because the kernel then asks for them on
-/// every first look at a file. Says what the kernel agreed to.
-pub(crate) fn negotiate(
-    config: &mut KernelConfig,
-    masked: CapabilitySet,
-    acls: bool,
-) -> CapabilitySet {
-    let mut agreed = CapabilitySet::default();
-    for capability in Capability::ALL {
-        let useful = capability != Capability::PosixAcl || acls;
-        if useful
-            && !masked.contains(capability)
-            && config.add_capabilities(capability.flag()).is_ok()
-        {
-            agreed.insert(capability);
-        }
-    }
-    // Each of these is refused only for values that the constants do not have.
-    let _ = config.set_max_write(MAX_REQUEST);
-    let _ = config.set_max_background(MAX_BACKGROUND);
-    let _ = config.set_congestion_threshold(CONGESTION);
-    agreed
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The one place where an error of the stack becomes an errno.
 
-use fuser::Errno;
 use microfs::ReadError;
+use rustix::io::Errno;
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -28,23 +28,23 @@ impl From<Errno> for Failure {
 pub(crate) fn errno(error: &ReadError) -> Errno {
     match error {
         // The kernel holds a number that this stack never gave out (a file handle of another image).
-        ReadError::NoSuchNode(_) => Errno::ESTALE,
-        ReadError::NotADirectory => Errno::ENOTDIR,
-        ReadError::IsADirectory => Errno::EISDIR,
-        ReadError::NotASymlink | ReadError::NotARegularFile => Errno::EINVAL,
+        ReadError::NoSuchNode(_) => Errno::STALE,
+        ReadError::NotADirectory => Errno::NOTDIR,
+        ReadError::IsADirectory => Errno::ISDIR,
+        ReadError::NotASymlink | ReadError::NotARegularFile => Errno::INVAL,
         ReadError::Corrupt { .. }
         | ReadError::Codec { .. }
         | ReadError::Io { .. }
         | ReadError::LinkUnresolved { .. }
         | ReadError::Limit { .. }
-        | ReadError::MissingBlob { .. } => Errno::EIO,
+        | ReadError::MissingBlob { .. } => Errno::IO,
     }
 }
 
 /// Whether the error means that the image or its storage is not in order, so
 /// that somebody should be told more than an errno.
 pub(crate) fn is_damage(error: &ReadError) -> bool {
-    errno(error).code() == Errno::EIO.code()
+    errno(error) == Errno::IO
 }
 
 /// The error with everything that caused it, in one line.

@@ -97,6 +97,8 @@ pub struct MountOptions {
     pub over: bool,
     /// Read-ahead in KiB to set where the system permits (root); `None` leaves the kernel's 128.
     pub read_ahead_kib: Option<u32>,
+    /// Put the rest of a block that was decoded for a request into the kernel's page cache.
+    pub push: bool,
     /// Unmount when nothing was asked of the mount for so long and nobody uses it.
     pub idle: Option<Duration>,
     /// Unmount on SIGTERM, SIGINT and SIGHUP.
@@ -121,6 +123,7 @@ impl Default for MountOptions {
             threads: None,
             over: false,
             read_ahead_kib: Some(1024),
+            push: true,
             idle: None,
             signals: true,
             masked: CapabilitySet::default(),

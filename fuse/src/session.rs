@@ -2,13 +2,13 @@
 
 use std::io;
 use std::num::NonZeroUsize;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use fuser::{Session, SessionACL};
 use microfs::stack::{NodeNum, Stack};
 
 use crate::adapter::Adapter;
@@ -16,12 +16,14 @@ use crate::attach::{Attached, attach, device_opens};
 use crate::detach::detach;
 use crate::errno::describe;
 use crate::error::{MountError, UnmountError};
+use crate::handshake::shake_hands;
 use crate::log::Log;
 use crate::mount_point;
 use crate::mountinfo::{self, Device, MountEntry};
 use crate::options::MountOptions;
 use crate::overlay::{Hidden, Writable, cover, may_mount};
 use crate::place::{Place, Taken};
+use crate::server;
 use crate::signals::Watcher;
 use crate::statistics::Statistics;
 use crate::upper;
@@ -92,12 +94,7 @@ pub fn mount(
     let Attached { device, keeper } = attach(&path, root.permissions, options)?;
     let statistics = Arc::new(Statistics::default());
     let log = options.log.clone();
-    let adapter = Adapter::new(stack, Arc::clone(&statistics), log.clone(), options.masked)
-        .with_live_root(options.auto_unmount);
-    // The kernel and fusermount3 decide who may use the mount, so fuser must not.
-    let started = Session::from_fd(adapter, device, SessionACL::All, configuration(options))
-        .map_err(MountError::Handshake)
-        .and_then(|session| serve(session, sender).map_err(MountError::Start));
+    let started = serve(stack, Arc::clone(&statistics), device, sender, options);
     let found = started.and_then(|()| first_look(&path, &events));
     let found = found.inspect_err(|_| {
         // Best effort: the error that brought us here is the one to report.
@@ -153,21 +150,30 @@ pub fn mount_writable(
     Ok(mounted)
 }
 
-fn configuration(options: &MountOptions) -> fuser::Config {
+/// Agrees with the kernel on how to talk, and starts talking.
+fn serve(
+    stack: Arc<Stack>,
+    statistics: Arc<Statistics>,
+    device: OwnedFd,
+    events: Sender<Event>,
+    options: &MountOptions,
+) -> Result<(), MountError> {
+    let acls = stack.xattr_knowledge().acl;
+    let agreed = shake_hands(&device, options.masked, acls).map_err(MountError::Handshake)?;
+    let device = Arc::new(device);
+    let mut adapter = Adapter::new(stack, statistics, options.log.clone(), agreed)
+        .with_live_root(options.auto_unmount);
+    if options.push {
+        adapter = adapter.with_pusher(&device);
+    }
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = options.threads.map_or(cores.min(THREADS_MAX), NonZeroUsize::get);
-    let mut config = fuser::Config::default();
-    config.n_threads = Some(threads);
-    config.clone_fd = threads >= THREADS_WITH_OWN_QUEUE && device_opens();
-    config
-}
-
-fn serve(session: Session<Adapter>, events: Sender<Event>) -> io::Result<()> {
-    std::thread::Builder::new().name("microfs-serve".into()).spawn(move || {
+    let own_queues = threads >= THREADS_WITH_OWN_QUEUE && device_opens();
+    let ended = move |result| {
         // The receiver is gone only when nobody waits any more.
-        let _ = events.send(Event::Ended(session.run()));
-    })?;
-    Ok(())
+        let _ = events.send(Event::Ended(result));
+    };
+    server::start(adapter, device, threads, own_queues, ended).map_err(MountError::Start)
 }
 
 /// Reads the root through the mount: it answers, and the kernel has the

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use fuser::Errno;
 use microfs::stack::{NodeNum, Stack};
+use rustix::io::Errno;
 
 use crate::errno::Failure;
 
@@ -29,12 +29,12 @@ pub(crate) enum Answer {
 pub(crate) fn get(stack: &Stack, node: NodeNum, name: &[u8], size: u32) -> Result<Answer, Failure> {
     let known = stack.xattr_knowledge();
     if !known.any {
-        return Err(Errno::ENOSYS.into());
+        return Err(Errno::NOSYS.into());
     }
     if !known.may_have(name) {
-        return Err(Errno::ENODATA.into());
+        return Err(Errno::NODATA.into());
     }
-    let value = stack.xattr(node, name)?.ok_or(Errno::ENODATA)?;
+    let value = stack.xattr(node, name)?.ok_or(Errno::NODATA)?;
     fit(value, size)
 }
 
@@ -63,10 +63,10 @@ pub(crate) fn list(stack: &Stack, node: NodeNum, size: u32, pid: u32) -> Result<
 }
 
 fn fit(bytes: Vec<u8>, size: u32) -> Result<Answer, Failure> {
-    let length = u32::try_from(bytes.len()).map_err(|_| Errno::ERANGE)?;
+    let length = u32::try_from(bytes.len()).map_err(|_| Errno::RANGE)?;
     match size {
         0 => Ok(Answer::Size(length)),
-        _ if length > size => Err(Errno::ERANGE.into()),
+        _ if length > size => Err(Errno::RANGE.into()),
         _ => Ok(Answer::Data(bytes)),
     }
 }

@@ -123,8 +123,9 @@ pub fn history_entry(image: &Image, created_by: &str) -> anyhow::Result<History>
 
 /// Whether two paths lead to one folder.
 pub fn is_same(one: &Path, other: &Path) -> anyhow::Result<bool> {
-    let canonical =
-        |path: &Path| path.canonicalize().with_context(|| format!("cannot find {}", path.display()));
+    let canonical = |path: &Path| {
+        path.canonicalize().with_context(|| format!("cannot find {}", path.display()))
+    };
     Ok(canonical(one)? == canonical(other)?)
 }
 

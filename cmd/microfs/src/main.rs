@@ -8,6 +8,7 @@ mod image;
 mod options;
 mod output;
 mod progress;
+mod status;
 mod verbs;
 mod writable;
 

@@ -76,6 +76,12 @@ pub struct CacheCounts {
     pub hits: u64,
     /// Requests that loaded.
     pub misses: u64,
+    /// Blocks that were read, verified and decoded, cached or not.
+    pub blocks: u64,
+    /// Their bytes as stored.
+    pub stored_bytes: u64,
+    /// Their plain bytes.
+    pub plain_bytes: u64,
 }
 
 /// A cache of at most `budget` bytes, shared by all layers of a stack.
@@ -85,6 +91,9 @@ pub struct BlockCache {
     shard_budget: u64,
     hits: AtomicU64,
     misses: AtomicU64,
+    blocks: AtomicU64,
+    stored_bytes: AtomicU64,
+    plain_bytes: AtomicU64,
 }
 
 const SHARDS: u64 = 16;
@@ -100,6 +109,9 @@ impl BlockCache {
             shard_budget: budget.checked_div(shards).unwrap_or(budget),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            blocks: AtomicU64::new(0),
+            stored_bytes: AtomicU64::new(0),
+            plain_bytes: AtomicU64::new(0),
         }
     }
 
@@ -173,12 +185,22 @@ impl BlockCache {
         }
     }
 
+    /// Counts a block that was decoded.
+    pub(super) fn count_block(&self, stored: u32, plain: u32) {
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        self.stored_bytes.fetch_add(stored.into(), Ordering::Relaxed);
+        self.plain_bytes.fetch_add(plain.into(), Ordering::Relaxed);
+    }
+
     /// What the cache did so far.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
         CacheCounts {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
+            blocks: self.blocks.load(Ordering::Relaxed),
+            stored_bytes: self.stored_bytes.load(Ordering::Relaxed),
+            plain_bytes: self.plain_bytes.load(Ordering::Relaxed),
         }
     }
 

@@ -213,6 +213,7 @@ impl Image {
         pointer: &BlockPointer,
         plain: &mut [u8],
     ) -> Result<(), ReadError> {
+        self.cache.count_block(pointer.stored_length, pointer.plain_length);
         let verify = |stored: &[u8]| {
             if self.superblock.digest_algorithm.digest(stored) == pointer.digest {
                 Ok(())

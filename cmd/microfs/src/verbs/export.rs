@@ -10,8 +10,8 @@ use clap::Args;
 use microfs::export::{ExportError, ExportOptions, Exported, write_layer, write_tree};
 use microfs::stack::StackOptions;
 use microfs_oci::{
-    HistoryChange, Image, ImageLayer, ImageSpec, Layout, NewLayer, Reference,
-    Selector, Session, TarCompression, TarLayerWriter,
+    HistoryChange, Image, ImageLayer, ImageSpec, Layout, NewLayer, Reference, Selector, Session,
+    TarCompression, TarLayerWriter,
 };
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -305,8 +305,7 @@ impl Work<'_> {
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             Some(result.with_context(|| format!("layer {number} ({digest})")))
         };
-        let done: Vec<_> =
-            pool.install(|| layers.par_iter().with_max_len(1).map(layer).collect());
+        let done: Vec<_> = pool.install(|| layers.par_iter().with_max_len(1).map(layer).collect());
         // The error of the lowest layer; those that were not begun have none.
         done.into_iter().flatten().collect()
     }

@@ -17,5 +17,6 @@ pub mod ls;
 pub mod mount;
 mod path;
 pub mod squash;
+pub mod status;
 pub mod tag;
 pub mod umount;

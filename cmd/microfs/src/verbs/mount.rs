@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -17,6 +18,7 @@ use microfs_oci::{PlatformRequest, Reference};
 use crate::exit::{self, Outcome, UsageError};
 use crate::image;
 use crate::options::PlatformArgs;
+use crate::status::{self, Metrics};
 use crate::writable::{self, Changes};
 
 /// Mount an image
@@ -58,6 +60,12 @@ pub struct MountArgs {
     /// MiB of decoded blocks to keep
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     cache_mb: u32,
+    /// Do not put the rest of a decoded block into the kernel's page cache
+    #[arg(long)]
+    no_push: bool,
+    /// Give metrics in Prometheus' text format: ADDRESS:PORT to serve them at, or a file to keep them in
+    #[arg(long, value_name = "ADDRESS|FILE")]
+    metrics: Option<Metrics>,
     /// Append reports of damage to this file [default: standard error in the
     /// foreground; in the background the system's log, by way of /dev/log or /dev/kmsg]
     #[arg(long, value_name = "FILE")]
@@ -92,6 +100,7 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     let mut options = MountOptions {
         threads: args.threads,
         over: args.over,
+        push: !args.no_push,
         idle: args.timeout.map(|seconds| Duration::from_secs(seconds.into())),
         ..MountOptions::default()
     };
@@ -116,6 +125,7 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
         stack,
         directory: PathBuf::from(directory),
         changes: args.changes(),
+        metrics: args.metrics.clone(),
     };
     job.serve(options, notifier)
 }
@@ -158,6 +168,7 @@ struct Job {
     stack: StackOptions,
     directory: PathBuf,
     changes: Option<Changes>,
+    metrics: Option<Metrics>,
 }
 
 impl Job {
@@ -173,10 +184,22 @@ impl Job {
         if options.fs_name.is_none() {
             options.fs_name = Some(image::reference_text(&self.reference).into());
         }
+        let stack = Arc::clone(&opened.stack);
         let mounted = match &place {
             None => mount(opened.stack, &self.directory, &options)?,
             Some(place) => mount_writable(opened.stack, &self.directory, &place.dirs, &options)?,
         };
+        let source = status::Source {
+            image: image::reference_text(&self.reference),
+            manifest: opened.image.manifest.digest.to_string(),
+            stack,
+            statistics: mounted.statistics(),
+        };
+        if let Some(metrics) = &self.metrics {
+            metrics.start(source.clone(), &self.directory)?;
+        }
+        // A mount whose numbers cannot be asked for is as good as any other.
+        let _ = status::serve(&self.directory, source);
         notifier.ready()?;
         let ended = match mounted.wait() {
             Ok(End::Unmounted) => return Ok(Outcome::Done),
@@ -238,6 +261,7 @@ fn help_mount(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Outco
         stack: StackOptions::default(),
         directory: call.target,
         changes: None,
+        metrics: None,
     };
     job.serve(call.options, notifier)
 }
