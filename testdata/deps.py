@@ -50,6 +50,9 @@ MODULES = {
     "check": BOTTOM | {"error", "reader", "source", "stack"},
     "extract": BOTTOM | {"error", "source", "stack"},
     "dump": BOTTOM | {"error", "stack"},
+    "walk": BOTTOM | {"error", "reader", "stack"},
+    "export": BOTTOM | {"archive", "error", "reader", "stack", "walk"},
+    "squash": BOTTOM | {"error", "stack", "walk", "writer"},
 }
 
 

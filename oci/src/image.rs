@@ -157,9 +157,8 @@ impl Image {
     /// [`OciError::Json`] when the history is malformed.
     pub fn history_layers(&self) -> Result<Option<usize>, OciError> {
         let config: HistoryDocument = self.parse_config()?;
-        let layers = |history: &Vec<HistoryEntry>| {
-            history.iter().filter(|entry| !entry.empty_layer).count()
-        };
+        let layers =
+            |history: &Vec<HistoryEntry>| history.iter().filter(|entry| !entry.empty_layer).count();
         Ok(config.history.as_ref().filter(|history| !history.is_empty()).map(layers))
     }
 

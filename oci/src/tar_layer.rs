@@ -40,13 +40,17 @@ impl TarCompression {
 
 /// Largest zstd window, as a base-2 logarithm.
 const WINDOW_LOG: u32 = 23;
-/// Bytes that are collected before they go into the sink.
+/// Bytes that are collected before the encoder, and before the sink.
 const BUFFER: usize = 256 << 10;
 
 /// Compresses what is written into it. The bytes depend on the input, the
-/// compression and the compressor's version, never on time or threads.
+/// compression and the compressor's version, never on time, threads or the
+/// pieces in which the input comes.
 pub struct TarEncoder<W: Write> {
     encoder: Encoder<W>,
+    /// Input that the encoder has not seen: it gets pieces of one size, since
+    /// what it makes depends on them.
+    pending: Vec<u8>,
 }
 
 enum Encoder<W: Write> {
@@ -77,14 +81,25 @@ impl<W: Write> TarEncoder<W> {
                 Encoder::Zstd(encoder)
             }
         };
-        Ok(Self { encoder })
+        Ok(Self { encoder, pending: Vec::with_capacity(BUFFER) })
+    }
+
+    fn encode_pending(&mut self) -> io::Result<()> {
+        match &mut self.encoder {
+            Encoder::None(sink) => sink.write_all(&self.pending),
+            Encoder::Gzip(encoder) => encoder.write_all(&self.pending),
+            Encoder::Zstd(encoder) => encoder.write_all(&self.pending),
+        }?;
+        self.pending.clear();
+        Ok(())
     }
 
     /// Ends the stream and gives the sink back, with all of it.
     ///
     /// # Errors
     /// Any error of the sink.
-    pub fn finish(self) -> io::Result<W> {
+    pub fn finish(mut self) -> io::Result<W> {
+        self.encode_pending()?;
         let sink = match self.encoder {
             Encoder::None(sink) => sink,
             Encoder::Gzip(encoder) => encoder.finish()?,
@@ -96,11 +111,13 @@ impl<W: Write> TarEncoder<W> {
 
 impl<W: Write> Write for TarEncoder<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.encoder {
-            Encoder::None(sink) => sink.write(bytes),
-            Encoder::Gzip(encoder) => encoder.write(bytes),
-            Encoder::Zstd(encoder) => encoder.write(bytes),
+        let room = BUFFER.saturating_sub(self.pending.len());
+        let taken = bytes.get(..room).unwrap_or(bytes);
+        self.pending.extend_from_slice(taken);
+        if self.pending.len() >= BUFFER {
+            self.encode_pending()?;
         }
+        Ok(taken.len())
     }
 
     /// Nothing: a flush in the middle would change the bytes.

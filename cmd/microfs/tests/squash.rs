@@ -67,7 +67,9 @@ fn two_layers_become_one() {
     assert_eq!(manifest(&image, "two"), manifest(&image, "one"));
     // skopeo takes it as any other.
     let copy = format!("oci:{}:copy", scratch.join("copy").display());
-    succeed(tool("skopeo").args(["copy", "-q"]).arg(format!("oci:{}:one", image.display())).arg(copy));
+    succeed(
+        tool("skopeo").args(["copy", "-q"]).arg(format!("oci:{}:one", image.display())).arg(copy),
+    );
     assert_eq!(dump(&scratch.join("copy"), "copy"), dump(&image, "t"));
 }
 

@@ -33,7 +33,8 @@ fn times_do_not_go_through_a_float() {
     assert_eq!(number::time(b"-9223372036854775808"), Some((i64::MIN, 0)));
     assert_eq!(number::time(b"-9223372036854775807.5"), Some((i64::MIN, 500_000_000)));
     let beyond: [&[u8]; 2] = [b"9223372036854775808", b"-9223372036854775808.5"];
-    for bad in [&b""[..], b".", b"-", b"1.x", b"1e3", b"99999999999999999999"].into_iter().chain(beyond)
+    for bad in
+        [&b""[..], b".", b"-", b"1.x", b"1e3", b"99999999999999999999"].into_iter().chain(beyond)
     {
         assert_eq!(number::time(bad), None);
     }

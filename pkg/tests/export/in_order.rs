@@ -67,7 +67,8 @@ pub fn unpack(tree: &mut Tree, members: &[Member]) {
 /// Removes what is below a directory and was not unpacked.
 fn hide(tree: &mut Tree, id: Id, path: &[String], unpacked: &BTreeSet<Vec<String>>) {
     for (name, child) in tree.children(id).unwrap().clone() {
-        let path = [path, &[name.clone()]].concat();
+        let mut path = path.to_vec();
+        path.push(name.clone());
         if !unpacked.contains(&path) {
             tree.children_mut(id).remove(&name);
         } else if tree.is_directory(child) {

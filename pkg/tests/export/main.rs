@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 mod in_order;
+mod members;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../model/mod.rs"]
 mod model;

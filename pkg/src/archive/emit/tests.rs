@@ -202,7 +202,10 @@ fn too_much_is_refused() {
     }
 }
 
-fn sparse(size: u64, runs: &[(u64, &[u8])]) -> Vec<u8> {
+/// Offset and bytes.
+type Run<'a> = (u64, &'a [u8]);
+
+fn sparse(size: u64, runs: &[Run<'_>]) -> Vec<u8> {
     let mut map = SparseMap::new(size);
     let length = |bytes: &[u8]| u64::try_from(bytes.len()).unwrap();
     for (offset, bytes) in runs {
@@ -224,8 +227,8 @@ fn sparse(size: u64, runs: &[(u64, &[u8])]) -> Vec<u8> {
 fn holes_of_any_size_come_back_and_cost_nothing() {
     let longest = u64::try_from(i64::MAX).unwrap();
     let block = &[b'x'; 512][..];
-    let many: Vec<(u64, &[u8])> = (0..64).map(|at| (at * 1000 + 1, block)).collect();
-    let cases: [(u64, &[(u64, &[u8])]); 6] = [
+    let many: Vec<Run<'_>> = (0..64).map(|at| (at * 1000 + 1, block)).collect();
+    let cases: [(u64, &[Run<'_>]); 6] = [
         (1, &[]),
         (longest, &[]),
         (longest, &[(longest - 1, b"z")]),

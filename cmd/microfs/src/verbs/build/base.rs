@@ -86,7 +86,9 @@ impl Base {
         }
         let mut entry: History =
             HistoryBuilder::default().created_by("microfs build --base").build()?;
-        entry.set_created(created.map(str::to_owned));
+        // Some tools cannot do without a time, so the last resort is that of the base, or 1970.
+        let created = created.or(self.image.created.as_deref()).unwrap_or("1970-01-01T00:00:00Z");
+        entry.set_created(Some(created.to_owned()));
         Ok(HistoryChange::Append(vec![entry]))
     }
 }
