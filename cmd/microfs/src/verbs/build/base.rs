@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use microfs::stack::{Stack, StackOptions};
 use microfs_oci::{
-    Digest, History, HistoryBuilder, HistoryChange, Layout, NewLayer, Platform, PlatformRequest,
-    Reference, Selector, Session,
+    Digest, HistoryChange, Layout, NewLayer, Platform, PlatformRequest, Reference, Selector,
+    Session,
 };
 
 use crate::image::{self, Opened};
@@ -84,11 +84,10 @@ impl Base {
         if !has_history {
             return Ok(HistoryChange::Keep);
         }
-        let mut entry: History =
-            HistoryBuilder::default().created_by("microfs build --base").build()?;
-        // Some tools cannot do without a time, so the last resort is that of the base, or 1970.
-        let created = created.or(self.image.created.as_deref()).unwrap_or("1970-01-01T00:00:00Z");
-        entry.set_created(Some(created.to_owned()));
+        let mut entry = image::history_entry(&self.image, "microfs build --base")?;
+        if let Some(created) = created {
+            entry.set_created(Some(created.to_owned()));
+        }
         Ok(HistoryChange::Append(vec![entry]))
     }
 }
