@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use thiserror::Error;
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe::CParameter;
+use zstd::zstd_safe::{CParameter, DParameter};
 
 use crate::format::{Codec, WINDOW_LOG_MAX, wide};
 
@@ -97,11 +97,30 @@ fn new_compressor(level: i32) -> std::io::Result<Compressor<'static>> {
     Ok(compressor)
 }
 
-/// Decodes `stored` to exactly `plain.len()` bytes.
+/// Decodes `stored` to exactly `plain.len()` bytes, and verifies the checksum
+/// in a frame.
 ///
 /// # Errors
 /// [`CodecError::Damaged`] and [`CodecError::Unsupported`]; `plain` is then undefined.
 pub fn decode(codec: Codec, stored: &[u8], plain: &mut [u8]) -> Result<(), CodecError> {
+    decode_frame(codec, stored, plain, true)
+}
+
+/// As [`decode`] for bytes whose digest was verified: the checksum in a frame
+/// would tell nothing more, and is not computed.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_verified(codec: Codec, stored: &[u8], plain: &mut [u8]) -> Result<(), CodecError> {
+    decode_frame(codec, stored, plain, false)
+}
+
+fn decode_frame(
+    codec: Codec,
+    stored: &[u8],
+    plain: &mut [u8],
+    checksum: bool,
+) -> Result<(), CodecError> {
     match codec {
         Codec::Raw => {
             if stored.len() != plain.len() {
@@ -117,6 +136,9 @@ pub fn decode(codec: Codec, stored: &[u8], plain: &mut [u8]) -> Result<(), Codec
                 Some(ready) => ready,
                 None => slot.insert(Decompressor::new().map_err(|_| CodecError::Damaged)?),
             };
+            decompressor
+                .set_parameter(DParameter::ForceIgnoreChecksum(!checksum))
+                .map_err(|_| CodecError::Damaged)?;
             let written = decompressor.decompress_to_buffer(stored, plain);
             match written {
                 Ok(length) if length == plain.len() => Ok(()),

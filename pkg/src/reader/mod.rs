@@ -231,7 +231,7 @@ impl Image {
             let read = self.source.read_exact_at(pointer.offset, stored);
             read.map_err(|cause| self.io(cause))?;
             verify(stored)?;
-            compress::decode(pointer.codec, stored, plain).map_err(|cause| match cause {
+            compress::decode_verified(pointer.codec, stored, plain).map_err(|cause| match cause {
                 compress::CodecError::Damaged => {
                     self.corrupt(Rule::BlockData, Place::Block(number))
                 }
