@@ -12,9 +12,8 @@ use crate::abi::Attr;
 use crate::attr::file_attr;
 use crate::capability::CapabilitySet;
 use crate::errno::{Failure, describe, errno, is_damage};
-use crate::known::NodeSet;
 use crate::log::{Log, Throttled};
-use crate::push::Pusher;
+use crate::push::{Kernel, Pusher};
 use crate::statistics::{Request, Statistics};
 
 /// How long the kernel may keep what it is told, in seconds: a mounted stack never changes.
@@ -32,8 +31,7 @@ const NODES_BEFORE: u64 = 2;
 pub(crate) struct Adapter {
     pub(crate) stack: Arc<Stack>,
     pub(crate) statistics: Arc<Statistics>,
-    /// Files that the kernel has been told of.
-    pub(crate) known: Arc<NodeSet>,
+    pub(crate) kernel: Arc<Kernel>,
     pub(crate) pusher: Option<Pusher>,
     log: Throttled,
     pub(crate) agreed: CapabilitySet,
@@ -47,10 +45,10 @@ impl Adapter {
         log: Log,
         agreed: CapabilitySet,
     ) -> Self {
-        let known = NodeSet::new(stack.totals().inodes.saturating_add(NODES_BEFORE));
-        let known = Arc::new(known);
+        let kernel = Kernel::new(stack.totals().inodes.saturating_add(NODES_BEFORE));
+        let kernel = Arc::new(kernel);
         let log = Throttled::new(log);
-        Self { stack, statistics, known, pusher: None, log, agreed, root_valid: FOREVER }
+        Self { stack, statistics, kernel, pusher: None, log, agreed, root_valid: FOREVER }
     }
 
     /// Lets the kernel ask for the root's attributes every time, so that a look
@@ -63,9 +61,9 @@ impl Adapter {
 
     /// Lets it give the kernel more of a block than was asked for.
     pub(crate) fn with_pusher(mut self, device: &Arc<OwnedFd>) -> Self {
-        let (stack, known) = (Arc::clone(&self.stack), Arc::clone(&self.known));
+        let (stack, kernel) = (Arc::clone(&self.stack), Arc::clone(&self.kernel));
         let statistics = Arc::clone(&self.statistics);
-        self.pusher = Pusher::start(stack, Arc::clone(device), known, statistics);
+        self.pusher = Pusher::start(stack, Arc::clone(device), kernel, statistics);
         self
     }
 

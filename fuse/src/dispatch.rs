@@ -89,7 +89,7 @@ impl Adapter {
         });
         match found {
             Ok(Some(entry)) => {
-                self.known.insert(NodeNum(entry.nodeid));
+                self.kernel.known.insert(NodeNum(entry.nodeid));
                 reply.record(&entry);
             }
             // Inode 0 says "no such name" and lets the kernel remember it.

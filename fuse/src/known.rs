@@ -17,13 +17,6 @@ impl NodeSet {
         Self(set)
     }
 
-    /// An empty set that can hold the same nodes.
-    pub(crate) fn like(other: &Self) -> Self {
-        let mut set = Vec::new();
-        set.resize_with(other.0.len(), AtomicU64::default);
-        Self(set)
-    }
-
     fn place(&self, node: NodeNum) -> Option<(&AtomicU64, u64)> {
         let word = usize::try_from(node.0 / 64).ok()?;
         Some((self.0.get(word)?, 1 << (node.0 % 64)))

@@ -59,7 +59,7 @@ impl<'a> Listing<'a> {
         }
         match adapter.entry(entry.node) {
             Ok(record) => {
-                adapter.known.insert(entry.node);
+                adapter.kernel.known.insert(entry.node);
                 record
             }
             Err(failure) => {

@@ -6,12 +6,6 @@ use crate::format::extent::BlockSlice;
 use crate::format::inode::{FileData, Inode, InodeKind};
 use crate::format::{Place, Rule, index, index64, wide};
 
-/// How far from a file others of its block are looked for, in inodes.
-const NEIGHBOURS_MAX: usize = 1024;
-/// How many files of other blocks may lie between: those with equal content
-/// are where the first of them is, and large ones have blocks of their own.
-const STRANGERS_MAX: u32 = 8;
-
 /// A stretch of a file that one extent covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
@@ -241,48 +235,18 @@ impl Image {
         Ok((take, (take < block.len()).then_some((block, is_fresh))))
     }
 
-    /// Files that lie in a content block and have numbers near that of one of
-    /// them: (inode, first byte in the block, size), the one itself included.
-    /// Small files are packed in the order of inodes, or nearly so.
+    /// The plain bytes of a content block, through the cache.
     ///
     /// # Errors
-    /// Everything of the reader.
-    pub fn files_in_block(
-        &self,
-        inode: u32,
-        block: u64,
-    ) -> Result<Vec<(u32, u32, u64)>, ReadError> {
-        let mut found = Vec::new();
-        let count = self.superblock.inode_count();
-        let up = (u64::from(inode)..count).take(NEIGHBOURS_MAX);
-        let down = (0..u64::from(inode)).rev().take(NEIGHBOURS_MAX);
-        self.collect_neighbours(up, block, &mut found)?;
-        self.collect_neighbours(down, block, &mut found)?;
-        Ok(found)
-    }
-
-    fn collect_neighbours(
-        &self,
-        numbers: impl Iterator<Item = u64>,
-        block: u64,
-        found: &mut Vec<(u32, u32, u64)>,
-    ) -> Result<(), ReadError> {
-        let mut strangers = 0u32;
-        for number in numbers {
-            let Ok(number) = u32::try_from(number) else { break };
-            let inode = self.inode(number)?;
-            let InodeKind::Regular(FileData::Inline(slice)) = inode.kind else { continue };
-            if slice.blob == 0 && slice.block == block {
-                found.push((number, slice.offset, inode.size));
-                strangers = 0;
-            } else {
-                strangers = strangers.saturating_add(1);
-                if strangers > STRANGERS_MAX {
-                    break;
-                }
-            }
+    /// The rules of blocks.
+    pub fn content_block(&self, number: u64) -> Result<Block, ReadError> {
+        if number >= self.superblock.content_blocks {
+            return Err(self.corrupt(Rule::ExtentBlocks, Place::Block(number)));
         }
-        Ok(())
+        match self.cached(number) {
+            Some(block) => Ok(block),
+            None => self.block(number, &self.block_pointer(number)?),
+        }
     }
 
     /// The first byte at or after `offset` that is data; `None` when there is

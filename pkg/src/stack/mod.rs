@@ -14,9 +14,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::ReadError;
 use crate::format::blob_table::BlobRecord;
-use crate::format::inode::{Inode, InodeKind};
+use crate::format::inode::{FileData, Inode, InodeKind};
 use crate::format::{index, index64, wide};
-use crate::reader::{BlockCache, CacheCounts, Image, Share};
+use crate::reader::{Block, BlockCache, CacheCounts, Image, Share};
 use crate::source::ReadAt;
 
 pub use self::attr::Attr;
@@ -58,6 +58,17 @@ pub struct LayerInode {
     pub layer: u32,
     /// Its inode index there.
     pub inode: u32,
+}
+
+/// Where the content of a file begins in its layer's blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PackedFile {
+    /// Number of the content block.
+    pub block: u64,
+    /// First byte in it.
+    pub offset: u32,
+    /// Size of the file in bytes; it may go on in the next blocks.
+    pub size: u64,
 }
 
 /// How a stack reads.
@@ -280,24 +291,33 @@ impl Stack {
         image.read_sharing(&inode, offset, buffer, shares)
     }
 
-    /// Small files that lie in the same block as `node` and were packed near
-    /// it, `node` included: (node, first byte in the block, size in bytes).
-    /// Nothing if the block is not in the node's own layer.
+    /// Where a layer's file begins. The inner `None` is for other objects, files whose
+    /// data are elsewhere or have holes, and empty ones; the outer for numbers
+    /// that the layer has not. Files that were packed one after the other have
+    /// numbers that follow each other, or nearly so.
     ///
     /// # Errors
-    /// As [`Stack::read_at`].
-    pub fn files_in_block(
-        &self,
-        node: NodeNum,
-        share: &Share,
-    ) -> Result<Vec<(NodeNum, u32, u64)>, ReadError> {
-        let at = self.resolve(node)?;
-        if at.layer != share.layer {
-            return Ok(Vec::new());
+    /// Everything of the reader.
+    pub fn packed_file(&self, at: LayerInode) -> Result<Option<Option<PackedFile>>, ReadError> {
+        let image = self.image(at.layer)?;
+        if u64::from(at.inode) >= image.superblock().inode_count() {
+            return Ok(None);
         }
-        let files = self.image(at.layer)?.files_in_block(at.inode, share.number)?;
-        let number = |inode| self.number(LayerInode { layer: at.layer, inode });
-        Ok(files.into_iter().map(|(inode, offset, size)| (number(inode), offset, size)).collect())
+        let inode = image.inode(at.inode)?;
+        Ok(Some(match inode.kind {
+            InodeKind::Regular(FileData::Inline(slice)) if slice.blob == 0 => {
+                Some(PackedFile { block: slice.block, offset: slice.offset, size: inode.size })
+            }
+            _ => None,
+        }))
+    }
+
+    /// The plain bytes of a content block, from the cache if they are there.
+    ///
+    /// # Errors
+    /// Everything of the reader.
+    pub fn content_block(&self, layer: u32, number: u64) -> Result<Block, ReadError> {
+        self.image(layer)?.content_block(number)
     }
 
     /// First byte at or after `offset` that is data; `None` when only holes
