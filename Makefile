@@ -86,7 +86,7 @@ test-nasty: setup
 
 .PHONY: test-long
 test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
-	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --release --no-fail-fast
+	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: test-seed
 test-seed: setup ## Run the Rust tests with other random cases: those of SEED=N
