@@ -11,7 +11,7 @@ pub use crate::capability::{Capability, CapabilitySet, UnknownCapability};
 pub use crate::error::{MountError, UnmountError};
 pub use crate::helper::{HelperCall, HelperError};
 pub use crate::log::Log;
-pub use crate::options::{Access, MountOptions, OptionError, Origin, SUBTYPE};
+pub use crate::options::{Access, MountOptions, OptionError, Origin, SUBTYPE, THREADS_MAX};
 pub use crate::overlay::{OverlayError, Writable};
 pub use crate::session::{End, Mounted, mount, mount_writable};
 pub use crate::statistics::{LATENCY_RANGES, Request, Statistics};

@@ -67,6 +67,9 @@ pub enum Access {
     RootAndOwner,
 }
 
+/// Most threads that may answer requests; each needs a stack and a few mappings.
+pub const THREADS_MAX: usize = 1024;
+
 /// How to mount. The mount is always read-only, and the kernel always checks
 /// the permissions of files (`default_permissions`).
 #[derive(Debug, Clone)]
@@ -91,7 +94,8 @@ pub struct MountOptions {
     pub fs_name: Option<OsString>,
     /// The mount shows as type `fuse.` and this. Default: [`SUBTYPE`].
     pub subtype: OsString,
-    /// Threads that answer requests. `None`: one for each core, at most 8.
+    /// Threads that answer requests, at most [`THREADS_MAX`]. `None`: one for
+    /// each core, at most 8.
     pub threads: Option<NonZeroUsize>,
     /// Mount over a FUSE mount that is already there.
     pub over: bool,
@@ -229,6 +233,7 @@ impl MountOptions {
             }
             b"threads" => {
                 let number = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+                let number = number.filter(|number: &NonZeroUsize| number.get() <= THREADS_MAX);
                 self.threads = Some(number.ok_or_else(bad)?);
             }
             b"fsname" | b"subtype" => return Err(bad()),

@@ -20,7 +20,7 @@ use crate::handshake::shake_hands;
 use crate::log::Log;
 use crate::mount_point;
 use crate::mountinfo::{self, Device, MountEntry};
-use crate::options::MountOptions;
+use crate::options::{MountOptions, THREADS_MAX};
 use crate::overlay::{Hidden, Writable, cover, may_mount};
 use crate::place::{Place, Taken};
 use crate::server;
@@ -29,7 +29,7 @@ use crate::statistics::Statistics;
 use crate::upper;
 
 /// Most threads that are started without being asked for.
-const THREADS_MAX: usize = 8;
+const THREADS_UNASKED: usize = 8;
 /// From this number of threads on, each has its own queue in the kernel.
 const THREADS_WITH_OWN_QUEUE: usize = 5;
 /// How long the reason may take to arrive when a mount does not answer.
@@ -167,7 +167,8 @@ fn serve(
         adapter = adapter.with_pusher(&device);
     }
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = options.threads.map_or(cores.min(THREADS_MAX), NonZeroUsize::get);
+    let threads = options.threads.map_or(cores.min(THREADS_UNASKED), NonZeroUsize::get);
+    let threads = threads.min(THREADS_MAX);
     let own_queues = threads >= THREADS_WITH_OWN_QUEUE && device_opens();
     let ended = move |result| {
         // The receiver is gone only when nobody waits any more.

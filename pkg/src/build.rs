@@ -26,88 +26,105 @@ pub struct Built<W> {
 /// What reading a directory's files needs, shared with the workers.
 struct Inputs {
     tree: ValidTree,
-    sources: SourceTable,
+    sources: Arc<SourceTable>,
     on_error: OnError,
     failed: Mutex<Vec<(NodeId, ScanError)>>,
 }
 
-/// Writes the layer of a scanned directory into `sink`, which must be empty.
+/// Makes an empty sink. It is asked for another one when what was written is of
+/// no use.
+pub type NewSink<'a, W> = &'a mut dyn FnMut() -> std::io::Result<W>;
+
+/// How often files that cannot be read are left out before the build gives up
+/// on a tree that does not hold still.
+const ROUNDS: u32 = 8;
+
+/// Writes the layer of a scanned directory.
 ///
 /// Files are read in tree order. Each is checked against the scan before and
-/// after every read, so what is written is what the scan saw.
+/// after every read, so what is written is what the scan saw. When a file is left
+/// out under [`OnError::Skip`], the layer is written anew without it: nothing
+/// of its content stays.
 ///
 /// # Errors
 /// [`WriteError::Source`] with a [`ScanError`] that names the file, unless
 /// `on_error` says to skip it; any other [`WriteError`].
 pub fn write_directory<W: Write>(
-    sink: W,
+    sink: NewSink<'_, W>,
     scanned: Scanned,
     on_error: OnError,
-    options: Options,
-    pool: Arc<ThreadPool>,
-    progress: Arc<dyn Progress>,
+    options: &Options,
+    pool: &Arc<ThreadPool>,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Built<W>, WriteError> {
-    let writer = ContentWriter::new(sink, options, pool, progress)?;
+    let writer = || ContentWriter::new(sink()?, options.clone(), pool.clone(), progress.clone());
     write(writer, scanned, on_error, false)
 }
 
-/// Writes the layer of a [`Delta`](crate::delta::Delta) into `sink`, which
-/// must be empty. Content that `base` knows is referred to. A file that is
-/// left out under [`OnError::Skip`] is whited out, so that the one from below
-/// does not show in its place.
+/// Writes the layer of a [`Delta`](crate::delta::Delta). Content that `base`
+/// knows is referred to. A file that is left out under [`OnError::Skip`] is
+/// whited out, so that the one from below does not show in its place.
 ///
 /// # Errors
 /// As [`write_directory`].
 pub fn write_delta<W: Write>(
-    sink: W,
+    sink: NewSink<'_, W>,
     difference: Scanned,
-    base: Base,
+    base: &Base,
     on_error: OnError,
-    options: Options,
-    pool: Arc<ThreadPool>,
-    progress: Arc<dyn Progress>,
+    options: &Options,
+    pool: &Arc<ThreadPool>,
+    progress: &Arc<dyn Progress>,
 ) -> Result<Built<W>, WriteError> {
-    let writer = ContentWriter::new(sink, options, pool, progress)?.on(base);
+    let writer = || {
+        let writer = ContentWriter::new(sink()?, options.clone(), pool.clone(), progress.clone())?;
+        Ok(writer.on(base.clone()))
+    };
     write(writer, difference, on_error, true)
 }
 
 fn write<W: Write>(
-    mut writer: ContentWriter<W>,
+    mut new_writer: impl FnMut() -> Result<ContentWriter<W>, WriteError>,
     scanned: Scanned,
     on_error: OnError,
     is_delta: bool,
 ) -> Result<Built<W>, WriteError> {
     let Scanned { tree, sources, mut skipped, .. } = scanned;
-    let tree = tree.validate()?;
-    let failed = Mutex::default();
-    let inputs = Arc::new(Inputs { tree, sources, on_error, failed });
-    for node in inputs.tree.order() {
-        if let NodeKind::Regular { size } = inputs.tree.node(*node).kind {
-            write_file(&mut writer, &inputs, *node, size)?;
+    let sources = Arc::new(sources);
+    let mut tree = tree.validate()?;
+    for round in 1.. {
+        let failed = Mutex::default();
+        let on_error = if round < ROUNDS { on_error } else { OnError::Fail };
+        let inputs = Arc::new(Inputs { tree, sources: sources.clone(), on_error, failed });
+        let mut writer = new_writer()?;
+        for node in inputs.tree.order() {
+            if let NodeKind::Regular { size } = inputs.tree.node(*node).kind {
+                write_file(&mut writer, &inputs, *node, size)?;
+            }
         }
-    }
-    writer.drain()?;
-    let mut failed = std::mem::take(&mut *inputs.lock_failed());
-    // Workers report in any order, and once for each piece.
-    failed.sort_by_key(|(node, _)| inputs.tree.inode_index(*node));
-    failed.dedup_by_key(|(node, _)| *node);
-    let (sink, summary) = if failed.is_empty() {
-        writer.finish(&inputs.tree)?
-    } else {
-        let mut tree = inputs.tree.clone().into_tree();
+        writer.drain()?;
+        let mut failed = std::mem::take(&mut *inputs.lock_failed());
+        if failed.is_empty() {
+            let (sink, summary) = writer.finish(&inputs.tree)?;
+            return Ok(Built { sink, summary, skipped });
+        }
+        // Workers report in any order, and once for each piece.
+        failed.sort_by_key(|(node, _)| inputs.tree.inode_index(*node));
+        failed.dedup_by_key(|(node, _)| *node);
+        let mut rest = inputs.tree.clone().into_tree();
         let left_out = failed.iter().map(|(node, _)| *node);
         if is_delta {
-            tree.white_out(left_out);
+            rest.white_out(left_out);
         } else {
-            tree.remove(left_out);
+            rest.remove(left_out);
         }
-        writer.finish(&tree.validate()?)?
-    };
-    for (node, error) in failed {
-        let path = inputs.tree.path(node);
-        skipped.push(Skipped { path, reason: SkipReason::Failed(error) });
+        for (node, error) in failed {
+            let path = inputs.tree.path(node);
+            skipped.push(Skipped { path, reason: SkipReason::Failed(error) });
+        }
+        tree = rest.validate()?;
     }
-    Ok(Built { sink, summary, skipped })
+    Err(WriteError::WorkerLost)
 }
 
 fn write_file<W: Write>(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::compress::CodecError;
-use crate::format::FormatError;
+use crate::format::{FormatError, Rule, VERSION};
 
 /// Why something cannot be read from a layer or a stack. Cheap to clone, so
 /// that one failed load can be told to everyone who waited for it.
@@ -27,7 +27,7 @@ pub enum ReadError {
     #[error("not a regular file")]
     NotARegularFile,
     /// The blob breaks a rule of the format.
-    #[error("damaged or hostile layer {layer}")]
+    #[error("{}", corrupt(*layer, cause))]
     Corrupt {
         /// Number of the layer in its stack, the lowest being 0.
         layer: u32,
@@ -77,6 +77,17 @@ pub enum ReadError {
         /// SHA-256 of the missing blob.
         digest: [u8; 32],
     },
+}
+
+/// A layer of another version is not damaged.
+fn corrupt(layer: u32, cause: &FormatError) -> String {
+    match cause.rule {
+        Rule::Version | Rule::Feature => format!(
+            "layer {layer} is not of format version {VERSION} as this release of microfs reads it: \
+             use the release that wrote it"
+        ),
+        _ => format!("damaged or hostile layer {layer}"),
+    }
 }
 
 fn hex(digest: &[u8; 32]) -> String {

@@ -156,6 +156,10 @@ fn build_of_growing(source: &Path, layout: &Path, options: &[&str]) -> bool {
     ok(words!["check", layout, "t"]);
     if seen {
         assert_eq!(ok(words!["ls", "-1", layout, "t"]), "/\n/a\n");
+        // Nothing of what was left out is in the blob.
+        let report: serde_json::Value =
+            serde_json::from_str(&ok(words!["check", "--json", layout, "t"])).unwrap();
+        assert_eq!(report["unused_bytes"], 0, "{report}");
     } else {
         let whole = ok(words!["cat", layout, "t", "/log"]);
         let dots = whole.strip_prefix("first line\n").unwrap();

@@ -10,7 +10,9 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use support::image::Image;
-use support::program::{PROGRAM, fail, microfs, ok, refuse, succeed, tool, unmount, when_idle};
+use support::program::{
+    PROGRAM, fail, microfs, ok, output, refuse, succeed, texts, tool, unmount, when_idle,
+};
 use support::same::assert_same;
 use support::scratch::{Scratch, is_mounted};
 use support::server::{Pipe, Server};
@@ -390,4 +392,19 @@ fn what_others_have_mounted_over_a_mount_stays() {
         succeed(tool("umount").arg(&at));
     }
     unmount(&at);
+}
+
+#[test]
+fn no_more_threads_than_a_process_can_have() {
+    let scratch = Scratch::new();
+    let (image, mount) = (Image::new(&scratch), scratch.dir("mount"));
+    for words in [["-j", "60000"], ["-o", "threads=1025"], ["-j", "0"]] {
+        let mut command = microfs(words!["mount", image.layout, "t", mount]);
+        let output = output(command.args(words));
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {}", texts(&output).1);
+        assert!(!is_mounted(&mount));
+    }
+    ok(words!["mount", "-j", "1024", image.layout, "t", mount]);
+    assert_same(&image.source, &mount);
+    unmount(&mount);
 }

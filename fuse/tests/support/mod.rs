@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use microfs::build::write_directory;
 use microfs::scan::{OnError, Scan, ScanOptions};
 use microfs::stack::{LayerSource, Stack, StackOptions};
-use microfs::writer::{Options, Silent};
+use microfs::writer::{Options, Progress, Silent};
 use microfs_fuse::{Capability, Log, MountOptions, Mounted, mount};
 use tempfile::TempDir;
 
@@ -48,10 +48,9 @@ pub fn make_tree(root: &Path) {
 pub fn blob(root: &Path) -> Vec<u8> {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let scanned = Scan::run(root, &ScanOptions::default()).unwrap();
-    let silent = Arc::new(Silent);
-    write_directory(Vec::new(), scanned, OnError::Fail, Options::default(), pool, silent)
-        .unwrap()
-        .sink
+    let silent: Arc<dyn Progress> = Arc::new(Silent);
+    let (sink, options) = (&mut || Ok(Vec::new()), Options::default());
+    write_directory(sink, scanned, OnError::Fail, &options, &pool, &silent).unwrap().sink
 }
 
 /// A mount and all that it lives on.

@@ -29,7 +29,7 @@ pub struct BasePlace {
 /// Pieces that layers below have, by the BLAKE3 digest of their plain bytes: a
 /// layer on top refers to them where it would store the same. About 64 bytes
 /// of memory a piece.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Base {
     blobs: Vec<BaseBlob>,
     places: HashMap<[u8; 32], BasePlace>,

@@ -17,7 +17,7 @@ use microfs::scan::{
 use microfs::writer::{Base as BaseContent, Options, Progress, Summary};
 use microfs_oci::media_type::{self, SUPERBLOCK_DIGEST, TAIL_LENGTH};
 use microfs_oci::store::BlobWriter;
-use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, verified};
+use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, Session, verified};
 use serde::Serialize;
 
 use self::base::Base;
@@ -171,12 +171,12 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
         Options { compression: args.compression, dedup: !args.no_dedup, ..Options::default() };
     let block_log = args.block_size.or(base.as_ref().and_then(Base::block_log));
     writer_options.block_log = block_log.unwrap_or(writer_options.block_log);
-    let blob = session.blob()?;
-    let job = Job { scan: &scan, options: writer_options, pool: args.threads.pool()?, quiet };
+    let pool = args.threads.pool()?;
+    let job = Job { session: &session, scan: &scan, options: writer_options, pool, quiet };
     let (built, difference) = match &base {
-        None => (job.whole(blob, scanned)?, None),
+        None => (job.whole(scanned)?, None),
         Some(base) => {
-            let (built, counts) = job.difference(blob, scanned, base)?;
+            let (built, counts) = job.difference(scanned, base)?;
             (built, Some(counts))
         }
     };
@@ -225,6 +225,7 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
 
 /// What both ways to build share.
 struct Job<'a> {
+    session: &'a Session,
     scan: &'a ScanOptions,
     options: Options,
     pool: Arc<rayon::ThreadPool>,
@@ -233,19 +234,23 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Everything that was scanned.
-    fn whole(&self, blob: BlobWriter, scanned: Scanned) -> anyhow::Result<Built<BlobWriter>> {
+    fn whole(&self, scanned: Scanned) -> anyhow::Result<Built<BlobWriter>> {
         let bar = Bar::bytes("building", scanned.statistics.allocated_bytes, self.quiet);
-        let (pool, progress) = (Arc::clone(&self.pool), Arc::new(bar.clone()));
-        let options = self.options.clone();
-        let built = write_directory(blob, scanned, self.scan.on_error, options, pool, progress);
+        let progress: Arc<dyn Progress> = Arc::new(bar.clone());
+        let (on_error, options, pool) = (self.scan.on_error, &self.options, &self.pool);
+        let sink = &mut || self.blob();
+        let built = write_directory(sink, scanned, on_error, options, pool, &progress);
         bar.finish();
         Ok(built?)
+    }
+
+    fn blob(&self) -> std::io::Result<BlobWriter> {
+        self.session.blob().map_err(std::io::Error::other)
     }
 
     /// What is not so in the base image.
     fn difference(
         &self,
-        blob: BlobWriter,
         scanned: Scanned,
         base: &Base,
     ) -> anyhow::Result<(Built<BlobWriter>, DeltaCounts)> {
@@ -262,9 +267,10 @@ impl Job<'_> {
             BaseContent::default()
         };
         let bar = Bar::bytes("building", counts.file_bytes, self.quiet);
-        let (pool, progress) = (Arc::clone(&self.pool), Arc::new(bar.clone()));
-        let options = self.options.clone();
-        let built = write_delta(blob, scanned, known, on_error, options, pool, progress);
+        let progress: Arc<dyn Progress> = Arc::new(bar.clone());
+        let (options, pool) = (&self.options, &self.pool);
+        let sink = &mut || self.blob();
+        let built = write_delta(sink, scanned, &known, on_error, options, pool, &progress);
         bar.finish();
         Ok((built?, counts))
     }

@@ -12,7 +12,9 @@ use clap::Args;
 use microfs::stack::StackOptions;
 use microfs_fuse::background::{self, BackgroundError};
 use microfs_fuse::ready::ReadyNotifier;
-use microfs_fuse::{Capability, End, HelperCall, Log, MountOptions, Origin, mount, mount_writable};
+use microfs_fuse::{
+    Capability, End, HelperCall, Log, MountOptions, Origin, THREADS_MAX, mount, mount_writable,
+};
 use microfs_oci::{PlatformRequest, Reference};
 
 use crate::exit::{self, Outcome, UsageError};
@@ -55,7 +57,7 @@ pub struct MountArgs {
     #[arg(long, value_name = "N")]
     ready_fd: Option<i32>,
     /// Threads that answer requests [default: one for each core, at most 8]
-    #[arg(long, short = 'j', value_name = "N")]
+    #[arg(long, short = 'j', value_name = "N", value_parser = threads)]
     threads: Option<NonZeroUsize>,
     /// MiB of decoded blocks to keep
     #[arg(long, value_name = "MIB", default_value_t = 64)]
@@ -78,6 +80,12 @@ pub struct MountArgs {
     mask: Vec<Capability>,
     #[command(flatten)]
     platform: PlatformArgs,
+}
+
+/// A number of threads that a process can have.
+fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok().filter(|number: &NonZeroUsize| number.get() <= THREADS_MAX);
+    number.ok_or_else(|| format!("must be a number from 1 to {THREADS_MAX}"))
 }
 
 /// Mounts, and in the foreground or in the background process serves.

@@ -5,16 +5,16 @@ use crate::compare::{CompareOptions, Difference, DirectoryView, StackView, compa
 use crate::scan::tests::fixture::Fixture;
 use crate::scan::{OnError, Scan, ScanOptions};
 use crate::stack::{LayerSource, Stack, StackOptions};
-use crate::writer::{Options, Silent};
+use crate::writer::{Options, Progress, Silent};
 
 /// A stack of one layer that holds a directory.
 fn built(fixture: &Fixture) -> Stack {
     let scanned = Scan::run(fixture.path(), &ScanOptions::default()).unwrap();
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap());
     let options = Options { block_log: 12, ..Options::default() };
-    let progress = Arc::new(Silent);
-    let built =
-        write_directory(Vec::new(), scanned, OnError::Fail, options, pool, progress).unwrap();
+    let progress: Arc<dyn Progress> = Arc::new(Silent);
+    let sink = &mut || Ok(Vec::new());
+    let built = write_directory(sink, scanned, OnError::Fail, &options, &pool, &progress).unwrap();
     let layer = LayerSource { source: Box::new(built.sink), sha256: None };
     Stack::open(vec![layer], &StackOptions::default()).unwrap()
 }
