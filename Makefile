@@ -17,8 +17,8 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 BUILD_PACKAGES := gcc libc6-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) fuse3 mmdebstrap mount uidmap
-TEST_PACKAGES := $(DEMO_PACKAGES) acl attr crun erofs-utils fuse-overlayfs jq libcap2-bin \
-	python3 python3-pip python3-venv python3-zstandard runc skopeo \
+TEST_PACKAGES := $(DEMO_PACKAGES) acl attr bubblewrap charliecloud-runtime crun erofs-utils fuse-overlayfs jq \
+	libcap2-bin podman python3 python3-pip python3-venv python3-zstandard runc skopeo \
 	squashfs-tools squashfuse umoci
 BENCH_PACKAGES := $(DEMO_PACKAGES) squashfs-tools squashfuse
 
@@ -58,7 +58,7 @@ demo: setup-demo build ## Build, check, mount and compare a Debian root filesyst
 	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/demo.sh
 
 .PHONY: test
-test: setup test-rust test-reader test-nasty check ## Run all tests and checks
+test: setup test-rust test-reader test-nasty test-runtimes check ## Run all tests and checks
 
 .PHONY: test-rust
 test-rust: setup
@@ -84,8 +84,15 @@ test-nasty: setup
 		--umount "$$program umount {mnt}" \
 		--extract "$$program extract -q {oci_out} {tag} {out}"
 
+# Makes namespaces of its own, too.
+.PHONY: test-runtimes
+test-runtimes: setup
+	$(CARGO) build --locked
+	made=$$(testdata/runtimes/rootfs.sh $(TARGET_DIR)/runtimes)
+	$(SUDO) env PYTHON=$(PYTHON) testdata/runtimes/run.sh $(TARGET_DIR)/debug/microfs "$$made"
+
 .PHONY: test-long
-test-long: setup ## Run the tests that take longer: all sizes, many seeds, kills
+test-long: setup test-runtimes ## Run the tests that take longer: all sizes, many seeds, kills
 	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: test-seed
