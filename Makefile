@@ -17,9 +17,9 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 BUILD_PACKAGES := gcc libc6-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) fuse3 mmdebstrap mount uidmap
-TEST_PACKAGES := $(DEMO_PACKAGES) acl attr bubblewrap charliecloud-runtime crun erofs-utils fuse-overlayfs jq \
+TEST_PACKAGES := $(DEMO_PACKAGES) acl attr bubblewrap buildah charliecloud-runtime crun erofs-utils fuse-overlayfs jq \
 	libcap2-bin podman python3 python3-pip python3-venv python3-zstandard runc skopeo \
-	squashfs-tools squashfuse umoci
+	squashfs-tools squashfuse strace tar time umoci zstd
 BENCH_PACKAGES := $(DEMO_PACKAGES) squashfs-tools squashfuse
 
 # Where `make install` puts things.
@@ -58,7 +58,7 @@ demo: setup-demo build ## Build, check, mount and compare a Debian root filesyst
 	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/demo.sh
 
 .PHONY: test
-test: setup test-rust test-reader test-nasty test-runtimes check ## Run all tests and checks
+test: setup test-rust test-reader test-nasty check ## Run all tests and checks
 
 .PHONY: test-rust
 test-rust: setup
@@ -91,8 +91,32 @@ test-runtimes: setup
 	made=$$(testdata/runtimes/rootfs.sh $(TARGET_DIR)/runtimes)
 	$(SUDO) env PYTHON=$(PYTHON) testdata/runtimes/run.sh $(TARGET_DIR)/debug/microfs "$$made"
 
+# In namespaces of their own, so that no mount and no process outlives a failure.
+IMAGES = $(SUDO) env MICROFS_SEED="$${MICROFS_SEED:-}" MICROFS_KILLS="$${MICROFS_KILLS:-}" DEMO_MIRROR="$${DEMO_MIRROR:-}" \
+	unshare --mount --pid --fork --kill-child --mount-proc $(PYTHON) -B
+
+.PHONY: test-images
+test-images: setup
+	$(CARGO) build --locked
+	$(IMAGES) testdata/images/compare.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images small
+
+.PHONY: test-kills
+test-kills: setup
+	$(CARGO) build --locked
+	$(IMAGES) testdata/images/kills.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images
+	$(IMAGES) testdata/images/everycall.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images
+
+.PHONY: test-images-long
+test-images-long: setup
+	$(CARGO) build --locked
+	$(IMAGES) testdata/images/compare.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images large
+	$(IMAGES) testdata/images/figures.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images
+	export MICROFS_KILLS=$${MICROFS_KILLS:-100}
+	$(IMAGES) testdata/images/kills.py $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images
+	$(IMAGES) testdata/images/everycall.py --all $(TARGET_DIR)/debug/microfs $(TARGET_DIR)/images
+
 .PHONY: test-long
-test-long: setup test-runtimes ## Run the tests that take longer: all sizes, many seeds, kills
+test-long: setup test-runtimes test-images-long ## Run the tests that take longer: all sizes, many seeds, kills
 	MICROFS_LONG=1 MICROFS_KILLS=400 $(CARGO) test --locked --workspace --no-fail-fast
 
 .PHONY: test-seed

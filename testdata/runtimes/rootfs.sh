@@ -25,6 +25,7 @@ if [[ ! -e $made.tar ]]; then
 	mkdir -p "$dir"
 	rm -rf "${dir:?}"/*
 	mkdir "$made.debs"
+	download="apt-get -qq -o APT::Sandbox::User=root download"
 	# The downloads are made in the new system: its versions, not this system's.
 	mmdebstrap --quiet --format=tar --variant=apt --include=python3 \
 		--dpkgopt=force-unsafe-io \
@@ -32,7 +33,7 @@ if [[ ! -e $made.tar ]]; then
 		--dpkgopt='path-exclude=/usr/share/locale/*' \
 		--dpkgopt='path-exclude=/usr/share/man/*' \
 		--customize-hook='mkdir -m 777 "$1/debs"' \
-		--customize-hook="chroot \"\$1\" sh -c 'cd /debs && apt-get -qq -o APT::Sandbox::User=root download ${packages[*]} ${tools[*]}'" \
+		--customize-hook="chroot \"\$1\" sh -c 'cd /debs && $download ${packages[*]} ${tools[*]}'" \
 		--customize-hook="sync-out /debs '$made.debs'" \
 		--customize-hook='rm -r "$1/debs"' \
 		"$suite" "$made.tar.new" ${DEMO_MIRROR:+"$DEMO_MIRROR"} >&2

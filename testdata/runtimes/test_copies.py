@@ -33,8 +33,8 @@ def converted(directory):
 
     def layer(name, root, *words):
         archive = directory / name
-        run("tar", "--create", "--format=posix", "--pax-option=delete=atime,delete=ctime", "--numeric-owner", "--sort=name",
-            "--xattrs", "--xattrs-include=*", "--file", archive, "--directory", root, *words)
+        run("tar", "--create", "--format=posix", "--pax-option=delete=atime,delete=ctime", "--numeric-owner",
+            "--sort=name", "--xattrs", "--xattrs-include=*", "--file", archive, "--directory", root, *words)
         run("umoci", "raw", "add-layer", "--image", f"{source}:t", archive)
 
     layer("first.tar", tree, ".")

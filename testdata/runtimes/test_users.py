@@ -22,8 +22,9 @@ umount -l mount/dev mount/proc
 
 
 def setUpModule():
-    need(unshare="util-linux", setpriv="util-linux", newuidmap="uidmap", bwrap="bubblewrap", ch_run="charliecloud-runtime",
-         runc="runc", crun="crun", podman="podman", fusermount3="fuse3", fuse_overlayfs="fuse-overlayfs")
+    need(unshare="util-linux", setpriv="util-linux", newuidmap="uidmap", bwrap="bubblewrap",
+         ch_run="charliecloud-runtime", runc="runc", crun="crun", podman="podman", fusermount3="fuse3",
+         fuse_overlayfs="fuse-overlayfs")
     images()
     # A copy that everybody reaches.
     BIN.parent.mkdir()
