@@ -308,7 +308,7 @@ fn mount_8_and_fstab_find_the_helper() {
         \"$PROGRAM\" diff \"$IMAGE\" \"$AT\"
         umount \"$AT\"
         mount --fstab \"$FSTAB\" \"$AT\"
-        grep -c 'ro,nosuid.*fuse.microfs' /proc/self/mountinfo
+        grep -c \"$AT ro,nosuid.*fuse.microfs\" /proc/self/mountinfo
         cat \"$AT/linked\"
         umount \"$AT\"
         mount -t microfs \"$IMAGE-nosuch\" \"$AT\" 2>&1 || echo \"code $?\"

@@ -21,12 +21,12 @@ fn an_ordinary_user_mounts_through_fusermount3() {
     let script = "
         user \"$PROGRAM\" mount \"$LAYOUT\" t at
         user \"$PROGRAM\" diff \"$LAYOUT\" t at
-        grep -o 'nosuid,nodev.*fuse.microfs.*user_id=65534' /proc/self/mountinfo
+        grep \"$PWD\" /proc/self/mountinfo | grep -o 'nosuid,nodev.*fuse.microfs.*user_id=65534'
         # Without allow_other it is for its user alone, even before root.
         if ls at 2>/dev/null; then exit 9; fi
         if user mkdir at/new 2>/dev/null; then exit 9; fi
         user \"$PROGRAM\" umount at
-        if grep fuse.microfs /proc/self/mountinfo; then exit 9; fi
+        if grep \"$PWD.*fuse.microfs\" /proc/self/mountinfo; then exit 9; fi
         user \"$PROGRAM\" mount \"$LAYOUT\" t at
         user fusermount3 -u at";
     let out = succeed(namespace(&scratch, "666", script).env("LAYOUT", &layout));
@@ -116,7 +116,7 @@ fn in_a_user_namespace_it_mounts_by_itself() {
         cat at/link | wc -c
         if touch at/new 2>/dev/null; then exit 9; fi
         \"$PROGRAM\" umount at
-        if grep fuse.microfs /proc/self/mountinfo; then exit 9; fi";
+        if grep \"$PWD.*fuse.microfs\" /proc/self/mountinfo; then exit 9; fi";
     // No fusermount3 could help there.
     let script = "mount --bind /dev/null \"$(command -v fusermount3)\"
         user unshare --user --map-root-user --mount sh -e -c \"$INSIDE\"";
@@ -133,7 +133,7 @@ fn in_a_user_namespace_it_mounts_writable() {
     let temporary = home(&scratch, "temporary");
     let inside = "
         \"$PROGRAM\" mount -w \"$LAYOUT\" t at
-        grep -c ' overlay microfs ' /proc/self/mountinfo
+        grep \"$PWD\" /proc/self/mountinfo | grep -c ' overlay microfs '
         \"$PROGRAM\" diff \"$LAYOUT\" t at
         echo new >at/directory/new
         rm at/link
@@ -141,7 +141,7 @@ fn in_a_user_namespace_it_mounts_writable() {
         cat at/directory/new
         ls at
         \"$PROGRAM\" umount at
-        if grep -e fuse.microfs -e ' overlay ' /proc/self/mountinfo; then exit 9; fi
+        if grep \"$PWD\" /proc/self/mountinfo | grep -e fuse.microfs -e ' overlay '; then exit 9; fi
         \"$PROGRAM\" mount -w \"$LAYOUT\" t at
         test -L at/link
         \"$PROGRAM\" umount at";
@@ -183,8 +183,8 @@ fn an_ordinary_user_mounts_writable_through_fuse_overlayfs() {
     let script = "
         user \"$PROGRAM\" mount -w \"$LAYOUT\" t at
         # The image itself is out of sight.
-        grep -c ' - fuse' /proc/self/mountinfo
-        grep -o 'nosuid,nodev.* - fuse.fuse-overlayfs .*user_id=65534' /proc/self/mountinfo
+        grep \"$PWD\" /proc/self/mountinfo | grep -c ' - fuse'
+        grep \"$PWD\" /proc/self/mountinfo | grep -o 'nosuid,nodev.* - fuse.fuse-overlayfs .*user_id=65534'
         if user \"$PROGRAM\" mount \"$LAYOUT\" t at 2>refused; then exit 9; fi
         user at/true
         user cmp at/large \"$SOURCE/large\"
@@ -192,7 +192,7 @@ fn an_ordinary_user_mounts_writable_through_fuse_overlayfs() {
         # What is root's stays root's.
         if user sh -c 'echo x >>at/linked' 2>/dev/null; then exit 9; fi
         user \"$PROGRAM\" umount at
-        if grep ' - fuse' /proc/self/mountinfo; then exit 9; fi
+        if grep \"$PWD.* - fuse\" /proc/self/mountinfo; then exit 9; fi
         user \"$PROGRAM\" mount -w \"$LAYOUT\" t at
         user test -L at/link
         user fusermount3 -u at
