@@ -3,12 +3,12 @@
 //! mount. It is seen in the network namespace of the mount's process only, and answers
 //! root and the user who mounted.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail};
 
@@ -16,6 +16,10 @@ use super::{Report, Source};
 
 /// How long either side waits for the other.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a name may stay taken: the kernel gives the device number of a mount
+/// that was taken down to the next one while the old process still ends.
+const TAKEN_MAX: Duration = Duration::from_secs(2);
+const TAKEN_STEP: Duration = Duration::from_millis(2);
 /// Longest answer in bytes.
 const ANSWER_MAX: u64 = 1 << 20;
 
@@ -32,7 +36,7 @@ fn address(mount_point: &Path) -> anyhow::Result<SocketAddr> {
 /// # Errors
 /// When there is no socket or thread to be had; the mount does without then.
 pub fn serve(mount_point: &Path, source: Source) -> anyhow::Result<()> {
-    let listener = UnixListener::bind_addr(&address(mount_point)?)?;
+    let listener = bind(&address(mount_point)?)?;
     let answer = move || {
         for stream in listener.incoming() {
             match stream {
@@ -45,6 +49,18 @@ pub fn serve(mount_point: &Path, source: Source) -> anyhow::Result<()> {
     };
     std::thread::Builder::new().name("microfs-status".into()).spawn(answer)?;
     Ok(())
+}
+
+fn bind(address: &SocketAddr) -> std::io::Result<UnixListener> {
+    let since = Instant::now();
+    loop {
+        match UnixListener::bind_addr(address) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && since.elapsed() < TAKEN_MAX => {
+                std::thread::sleep(TAKEN_STEP);
+            }
+            result => return result,
+        }
+    }
 }
 
 fn tell(mut stream: UnixStream, source: &Source) -> anyhow::Result<()> {

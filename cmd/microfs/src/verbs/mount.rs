@@ -19,7 +19,8 @@ use microfs_oci::{PlatformRequest, Reference};
 
 use crate::exit::{self, Outcome, UsageError};
 use crate::image;
-use crate::options::PlatformArgs;
+use crate::options::{self, PlatformArgs};
+use crate::output;
 use crate::status::{self, Metrics};
 use crate::writable::{self, Changes};
 
@@ -30,7 +31,7 @@ use crate::writable::{self, Changes};
 #[derive(Debug, Args)]
 pub struct MountArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the directory to mount on
-    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "DIRECTORY"])]
+    #[arg(required = true, num_args = 1..=3, value_name = options::THEN_DIRECTORY)]
     words: Vec<OsString>,
     /// Stay in the foreground
     #[arg(long, short)]
@@ -105,6 +106,9 @@ pub fn run(args: &MountArgs) -> anyhow::Result<Outcome> {
     let notifier = notifier()?;
     let (reference, rest) = image::split(&args.words, 1)?;
     let [directory] = rest else { bail!("a directory to mount on is missing") };
+    if directory.is_empty() {
+        return Err(UsageError::of("the directory to mount on is an empty word").into());
+    }
     let mut options = MountOptions {
         threads: args.threads,
         over: args.over,
@@ -207,7 +211,12 @@ impl Job {
             metrics.start(source.clone(), &self.directory)?;
         }
         // A mount whose numbers cannot be asked for is as good as any other.
-        let _ = status::serve(&self.directory, source);
+        if let Err(error) = status::serve(&self.directory, source) {
+            options.log.line(&format!(
+                "`microfs status` will not answer for this mount: {}",
+                exit::chain_text(error.as_ref())
+            ));
+        }
         notifier.ready()?;
         let ended = match mounted.wait() {
             Ok(End::Unmounted) => return Ok(Outcome::Done),
@@ -225,6 +234,12 @@ impl Job {
 /// Exit codes of mount(8).
 const INCORRECT_INVOCATION: u8 = 1;
 const MOUNT_FAILURE: u8 = 32;
+
+const HELPER_HELP: &str = "\
+Usage: mount.microfs OCI-DIR:TAG DIRECTORY [-sfnv] [-o OPTIONS]
+
+The helper that mount(8) calls for `mount -t microfs` and for lines of fstab.
+`microfs mount --help` explains all that mounts can be given.";
 
 /// When the program was called as `mount.microfs` or `mount.fuse.microfs`:
 /// does what mount(8) asks for. Exit codes are those of mount(8), which passes
@@ -248,6 +263,11 @@ pub fn as_mount_helper() -> anyhow::Result<Option<Outcome>> {
 }
 
 fn help_mount(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Outcome> {
+    let arguments: Vec<_> = arguments.collect();
+    if arguments.first().is_some_and(|first| first == "-h" || first == "--help") {
+        output::line(HELPER_HELP)?;
+        return Ok(Outcome::Done);
+    }
     let mut call = HelperCall::parse(arguments).map_err(UsageError::of)?;
     let reference = Reference::parse(&call.source)?;
     if call.fake {
@@ -256,7 +276,8 @@ fn help_mount(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Outco
     if !background::is_copy() {
         if call.verbose {
             let source = Path::new(OsStr::from_bytes(call.source.as_bytes())).display();
-            println!("microfs: mounting {source} on {}", call.target.display());
+            let target = call.target.display();
+            output::line(format_args!("microfs: mounting {source} on {target}"))?;
         }
         return in_background();
     }
