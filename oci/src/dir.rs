@@ -37,6 +37,11 @@ impl Dir {
         &self.path
     }
 
+    /// What the folder itself is.
+    pub(crate) fn own_stat(&self) -> Result<Stat, OciError> {
+        rustix::fs::fstat(&self.fd).map_err(OciError::sys("examine", &self.path))
+    }
+
     /// The same folder once more.
     pub(crate) fn again(&self) -> Result<Self, OciError> {
         let fd = self.fd.try_clone().map_err(OciError::io("open", &self.path))?;

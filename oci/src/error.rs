@@ -68,6 +68,29 @@ pub enum OciError {
         /// The rule that is broken.
         rule: &'static str,
     },
+    /// An entry of `index.json` that cannot be understood. The others can be
+    /// used; writing or removing its tag replaces or removes it.
+    #[error("{}: entry {place}{}: {}", path.display(), Tagged(tag), BrokenField(*field))]
+    BrokenEntry {
+        /// The file.
+        path: PathBuf,
+        /// Position in `manifests`, the first is 0.
+        place: usize,
+        /// Its tag, if that much can be told.
+        tag: Option<String>,
+        /// The field that is broken, if it is a single one.
+        field: Option<&'static str>,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// The lock that writing takes cannot be had: a read-only layout.
+    #[error("cannot lock the layout {} for writing", layout.display())]
+    NotWritable {
+        /// The layout.
+        layout: PathBuf,
+        /// What failed.
+        source: Box<OciError>,
+    },
     /// A document would not be written because it breaks JSON's own limits.
     #[error("cannot write {document}")]
     Encode {
@@ -380,6 +403,28 @@ impl fmt::Display for Names<'_> {
         match names.len().saturating_sub(LISTED) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+struct Tagged<'a>(&'a Option<String>);
+
+impl fmt::Display for Tagged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(tag) => write!(f, " with the tag {tag:?}, which `untag` removes"),
+            None => Ok(()),
+        }
+    }
+}
+
+struct BrokenField(Option<&'static str>);
+
+impl fmt::Display for BrokenField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(field) => write!(f, "its field {field:?} is broken"),
+            None => f.write_str("it is broken"),
         }
     }
 }

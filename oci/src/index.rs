@@ -1,14 +1,19 @@
 //! `index.json`: the list of images of a layout, edited without loss.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use oci_spec::image::{Digest, MediaType};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::descriptor::Descriptor;
 use crate::error::{Document, OciError};
 use crate::json::JsonObject;
 use crate::media_type;
+use crate::platform::Platform;
 
 /// One entry of an index: its text, and what it means if that is understood.
 #[derive(Debug)]
@@ -23,8 +28,15 @@ impl Entry {
         Self { raw, descriptor }
     }
 
-    fn has_tag(&self, tag: &str) -> bool {
+    /// Whether it has the tag and can be understood.
+    fn is_readable_as(&self, tag: &str) -> bool {
         self.descriptor.as_ref().is_ok_and(|descriptor| descriptor.tag() == Some(tag))
+    }
+
+    /// Whether it has the tag, broken or not.
+    fn has_tag(&self, tag: &str) -> bool {
+        self.is_readable_as(tag)
+            || self.descriptor.is_err() && Fault::of(&self.raw).tag.as_deref() == Some(tag)
     }
 
     /// The same entry under another tag. Everything else is kept, but the full
@@ -39,12 +51,55 @@ impl Entry {
     }
 }
 
+/// What a broken entry still says of itself.
+struct Fault {
+    tag: Option<String>,
+    digest: Option<String>,
+    /// The first field that is not as the specification has it, and why.
+    field: Option<(&'static str, serde_json::Error)>,
+}
+
+impl Fault {
+    fn of(raw: &RawValue) -> Self {
+        let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+        let text = |place: &str| value.pointer(place).and_then(Value::as_str).map(str::to_owned);
+        let name = format!("/annotations/{}", media_type::REF_NAME);
+        let fields = [
+            ("digest", required::<Digest>(&value, "digest")),
+            ("size", required::<u64>(&value, "size")),
+            ("mediaType", optional::<MediaType>(&value, "mediaType")),
+            ("annotations", optional::<BTreeMap<String, String>>(&value, "annotations")),
+            ("platform", optional::<Platform>(&value, "platform")),
+        ];
+        let broken = fields.into_iter().find_map(|(name, error)| Some((name, error?)));
+        Self {
+            tag: text(&name).filter(|tag| !tag.is_empty()),
+            digest: text("/digest"),
+            field: broken.filter(|_| value.is_object()),
+        }
+    }
+}
+
+fn required<T: DeserializeOwned>(value: &Value, key: &'static str) -> Option<serde_json::Error> {
+    match value.get(key) {
+        None => Some(serde::de::Error::missing_field(key)),
+        Some(field) => serde_json::from_value::<T>(field.clone()).err(),
+    }
+}
+
+fn optional<T: DeserializeOwned>(value: &Value, key: &'static str) -> Option<serde_json::Error> {
+    let field = value.get(key)?.clone();
+    serde_json::from_value::<Option<T>>(field).err()
+}
+
 /// A parsed `index.json`. Fields and entries that are not understood are kept
 /// byte for byte when it is written again.
 #[derive(Debug)]
 pub struct Index {
     object: JsonObject,
     entries: Vec<Entry>,
+    /// For messages.
+    path: PathBuf,
 }
 
 impl Index {
@@ -56,7 +111,7 @@ impl Index {
             .and_then(|()| object.set("mediaType", "application/vnd.oci.image.index.v1+json"))
             .and_then(|()| object.set("manifests", &[(); 0]))
             .map_err(encode)?;
-        Ok(Self { object, entries: Vec::new() })
+        Ok(Self { object, entries: Vec::new(), path: PathBuf::new() })
     }
 
     /// Parses an index; `path` is for messages.
@@ -65,8 +120,19 @@ impl Index {
     ///
     /// # Errors
     /// [`OciError::Json`] when it is no index, [`OciError::Malformed`] when
-    /// `schemaVersion` is not 2.
+    /// `schemaVersion` is not 2 or there is no list `manifests`; `null` counts
+    /// as an empty one, as some programs write it.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, OciError> {
+        let index = Self::parse_to_edit(bytes, path)?;
+        if index.object.has("manifests") {
+            return Ok(index);
+        }
+        let rule = "it has no list \"manifests\"";
+        Err(OciError::Malformed { path: path.into(), document: Document::Index, rule })
+    }
+
+    /// The same for an edit, which gives an index its list where it is missing.
+    pub(crate) fn parse_to_edit(bytes: &[u8], path: &Path) -> Result<Self, OciError> {
         let json = |source| OciError::Json { path: path.into(), document: Document::Index, source };
         let object: JsonObject = serde_json::from_slice(bytes).map_err(json)?;
         let version: Option<u64> = object.field("schemaVersion").map_err(json)?;
@@ -76,7 +142,7 @@ impl Index {
         }
         let entries: Option<Vec<Box<RawValue>>> = object.field("manifests").map_err(json)?;
         let entries = entries.unwrap_or_default().into_iter().map(Entry::parse).collect();
-        Ok(Self { object, entries })
+        Ok(Self { object, entries, path: path.into() })
     }
 
     /// The entries that can be understood, in order.
@@ -90,8 +156,38 @@ impl Index {
         self.entries.iter().filter(|entry| entry.descriptor.is_err()).count()
     }
 
-    pub(crate) fn into_entries(self) -> Vec<Entry> {
-        self.entries
+    /// Each entry that cannot be understood, as the [`OciError::BrokenEntry`]
+    /// that names it and its field.
+    #[must_use]
+    pub fn broken(&self) -> Vec<OciError> {
+        self.broken_where(|_| true).collect()
+    }
+
+    /// The first broken entry with a tag.
+    pub(crate) fn broken_tag(&self, tag: &str) -> Option<OciError> {
+        self.broken_where(|fault| fault.tag.as_deref() == Some(tag)).next()
+    }
+
+    /// The first broken entry with a digest.
+    pub(crate) fn broken_digest(&self, digest: &Digest) -> Option<OciError> {
+        self.broken_where(|fault| fault.digest.as_deref() == Some(digest.as_ref())).next()
+    }
+
+    fn broken_where(&self, wanted: impl Fn(&Fault) -> bool) -> impl Iterator<Item = OciError> {
+        self.entries.iter().enumerate().filter_map(move |(place, entry)| {
+            entry.descriptor.as_ref().err()?;
+            let fault = Fault::of(&entry.raw);
+            if !wanted(&fault) {
+                return None;
+            }
+            let (field, source) = match fault.field {
+                Some((field, source)) => (Some(field), source),
+                // A repeated key, or no object at all.
+                None => (None, serde_json::from_str::<Descriptor>(entry.raw.get()).err()?),
+            };
+            let path = self.path.clone();
+            Some(OciError::BrokenEntry { path, place, tag: fault.tag, field, source })
+        })
     }
 
     /// Names to show to a user who has to choose: tags, and for images
@@ -121,13 +217,16 @@ impl Index {
         Ok(())
     }
 
-    /// Gives everything tagged `old` the tag `new` as well; `false` when
-    /// nothing is tagged `old`.
+    /// Gives everything tagged `old` the tag `new` as well, but what is broken;
+    /// `false` when nothing is tagged `old`.
     pub(crate) fn copy(&mut self, old: &str, new: &str) -> Result<bool, OciError> {
-        let tagged = self.entries.iter().filter(|entry| entry.has_tag(old));
+        let tagged = self.entries.iter().filter(|entry| entry.is_readable_as(old));
         let copies: Vec<Entry> =
             tagged.map(|entry| entry.renamed(new)).collect::<Result<_, _>>().map_err(encode)?;
         let found = !copies.is_empty();
+        if !found && let Some(broken) = self.broken_tag(old) {
+            return Err(broken);
+        }
         if found && old != new {
             self.replace(new, copies);
         }

@@ -23,6 +23,11 @@ impl JsonObject {
         (value.get() != "null").then_some(value)
     }
 
+    /// Whether there is such a field, `null` or not.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.fields.iter().any(|(name, _)| name == key)
+    }
+
     /// Parses a field; absent and `null` are the same.
     pub(crate) fn field<'a, T: Deserialize<'a>>(
         &'a self,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use serde::Deserialize;
 
+use crate::create;
 use crate::dir::{self, Dir};
 use crate::error::{Document, OciError};
 use crate::index::Index;
@@ -20,7 +21,7 @@ pub(crate) const BLOBS: &str = "blobs";
 pub(crate) const PRIVATE: &str = ".microfs";
 pub(crate) const LOCK: &str = "lock";
 pub(crate) const NEXT_INDEX: &str = "index.json.new";
-const NEXT_HEADER: &str = "oci-layout.new";
+pub(crate) const NEXT_HEADER: &str = "oci-layout.new";
 
 /// Nothing real comes near: the specification's header has one short field.
 pub(crate) const HEADER_LIMIT: u64 = 64 << 10;
@@ -89,19 +90,7 @@ impl Layout {
     /// [`OciError::NotEmpty`] for a folder that holds something else; as
     /// [`Layout::open`] for one that is a layout.
     pub fn create_or_open(path: impl Into<PathBuf>) -> Result<Self, OciError> {
-        let path = path.into();
-        if !path.exists() {
-            std::fs::create_dir_all(&path).map_err(OciError::io("create", &path))?;
-            if let Some(parent) = std::path::absolute(&path).ok().as_deref().and_then(Path::parent)
-            {
-                Dir::open_root(parent)?.sync()?;
-            }
-        }
-        let root = Dir::open_root(&path)?;
-        if root.file(HEADER)?.is_none() {
-            complete(&root)?;
-        }
-        Self::open(path)
+        create::create_or_open(path.into()).map(|(layout, _)| layout)
     }
 
     /// The path it was opened by.
@@ -142,6 +131,15 @@ impl Layout {
         Session::begin(self)
     }
 
+    /// For a writer that holds the lock: whoever made the layout may have
+    /// removed it before.
+    pub(crate) fn check_present(&self) -> Result<(), OciError> {
+        match self.root().file(HEADER)? {
+            Some(_) => Ok(()),
+            None => Err(OciError::NotALayout { path: self.path().into() }),
+        }
+    }
+
     /// Takes the lock of the layout, making the file for it when needed.
     pub(crate) fn lock(&self, mode: Mode) -> Result<Lock, OciError> {
         lock(self.root(), mode)
@@ -163,7 +161,7 @@ impl Layout {
     ) -> Result<T, OciError> {
         let _lock = self.lock(Mode::Exclusive)?;
         let before = self.index_bytes()?;
-        let mut index = Index::parse(&before, &self.path().join(INDEX))?;
+        let mut index = Index::parse_to_edit(&before, &self.path().join(INDEX))?;
         let result = edit(&mut index)?;
         let after = index.to_bytes()?;
         if after != before {
@@ -199,43 +197,29 @@ pub(crate) fn check_header_text(bytes: &[u8], path: &Path) -> Result<(), OciErro
     }
 }
 
-/// Makes a layout of an empty folder or of one where this stopped half-way.
-/// The header is written last: before that the folder is no layout.
-fn complete(root: &Dir) -> Result<(), OciError> {
-    let names = root.names()?;
-    // Asked after listing: whatever of ours was listed came later than this folder.
-    let started = root.stat(OsStr::new(PRIVATE))?.is_some();
-    let ours = |name: &OsStr| {
-        name == "lost+found"
-            || started && [PRIVATE, BLOBS, INDEX].into_iter().any(|known| name == known)
-    };
-    if let Some(entry) = names.into_iter().find(|name| !ours(name)) {
-        // Another process may have finished since the caller looked.
-        if root.file(HEADER)?.is_some() {
-            return Ok(());
+pub(crate) fn lock(root: &Dir, mode: Mode) -> Result<Lock, OciError> {
+    let take = || loop {
+        let private = root.make_dir(PRIVATE)?;
+        let lock = Lock::wait(private.make_file(LOCK)?, &private.path().join(LOCK), mode)?;
+        // Whoever had it may have removed the layout, and this file with it.
+        if lock.is_linked(&private.path().join(LOCK))? {
+            return Ok(lock);
         }
-        return Err(OciError::NotEmpty { path: root.path().into(), entry });
-    }
-    let _lock = lock(root, Mode::Exclusive)?;
-    if root.file(HEADER)?.is_some() {
-        return Ok(());
-    }
-    root.make_dir(BLOBS)?.make_dir("sha256")?;
-    if root.file(INDEX)?.is_none() {
-        write_atomically(root, NEXT_INDEX, INDEX, &Index::empty()?.to_bytes()?)?;
-    }
-    write_atomically(root, NEXT_HEADER, HEADER, br#"{"imageLayoutVersion":"1.0.0"}"#)
-}
-
-fn lock(root: &Dir, mode: Mode) -> Result<Lock, OciError> {
-    let private = root.make_dir(PRIVATE)?;
-    let file = private.make_file(LOCK)?;
-    Lock::wait(file, &private.path().join(LOCK), mode)
+    };
+    take().map_err(|source| OciError::NotWritable {
+        layout: root.path().into(),
+        source: Box::new(source),
+    })
 }
 
 /// Replaces a file of the layout. The caller holds the lock alone, so the
 /// temporary name is free or a left-over.
-fn write_atomically(root: &Dir, temporary: &str, name: &str, bytes: &[u8]) -> Result<(), OciError> {
+pub(crate) fn write_atomically(
+    root: &Dir,
+    temporary: &str,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), OciError> {
     let private = root.make_dir(PRIVATE)?;
     private.unlink(OsStr::new(temporary))?;
     let path = private.path().join(temporary);

@@ -65,6 +65,7 @@
 
 pub mod assemble;
 pub mod config;
+mod create;
 pub mod decompress;
 pub mod descriptor;
 mod dir;

@@ -20,7 +20,7 @@ pub(crate) enum Mode {
 /// A lock that is held until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -32,17 +32,23 @@ impl Lock {
         };
         loop {
             match rustix::fs::flock(&file, operation) {
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(OciError::sys("lock", path)(errno)),
             }
         }
     }
 
+    /// Whether the locked file still has a name.
+    pub(crate) fn is_linked(&self, path: &Path) -> Result<bool, OciError> {
+        let stat = rustix::fs::fstat(&self.file).map_err(OciError::sys("examine", path))?;
+        Ok(stat.st_nlink > 0)
+    }
+
     /// Takes the lock alone if nobody has it, else `None`.
     pub(crate) fn attempt(file: File, path: &Path) -> Result<Option<Self>, OciError> {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(OciError::sys("lock", path)(errno)),
         }

@@ -2,13 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use oci_spec::image::Digest;
 
 use crate::error::OciError;
-use crate::layout::Layout;
+use crate::layout::{HEADER, Layout};
 use crate::verified::parse_digest;
 
 /// Which image of a layout.
@@ -50,34 +51,33 @@ impl Reference {
     /// at the longest prefix that is a layout. An empty tag means none.
     ///
     /// # Errors
-    /// [`OciError::NotALayout`] when no prefix is one;
-    /// [`OciError::InvalidDigest`]; [`OciError::InvalidTag`] for a tag that is
-    /// not UTF-8.
+    /// When no prefix is one: [`OciError::InvalidDigest`] for a layout, `@` and
+    /// something else; [`OciError::Io`] with the system's reason when nothing
+    /// is there or it cannot be looked at; else [`OciError::NotALayout`].
+    /// [`OciError::InvalidTag`] for a tag that is not UTF-8.
     pub fn parse(text: &OsStr) -> Result<Self, OciError> {
         let splits = splits(text);
         if let Some(split) = splits.iter().find(|split| Layout::is_layout(split.path)) {
             return split.reference();
         }
-        // Name the folder the user most likely meant.
-        let existing = splits.iter().find(|split| split.path.exists());
-        let meant = existing.or(splits.last()).map_or(Path::new(text), |split| split.path);
-        if meant.as_os_str().is_empty() {
-            return Err(OciError::InvalidReference { text: text.to_owned() });
-        }
-        Err(OciError::NotALayout { path: meant.to_owned() })
+        let path = meant(text, &splits, Layout::is_layout)?.to_owned();
+        Err(OciError::NotALayout { path })
     }
 
     /// Parses the same for an image to write: where no prefix is a layout yet,
-    /// the first colon separates the folder from the tag.
+    /// the first colon separates the folder from the tag, but no folder that
+    /// exists is torn apart: it is the first colon behind those.
     ///
     /// # Errors
     /// As [`Reference::parse`], but a layout need not exist;
     /// [`OciError::InvalidReference`] when the folder would be empty.
     pub fn parse_new(text: &OsStr) -> Result<Self, OciError> {
         let splits = splits(text);
-        let known = splits.iter().find(|split| Layout::is_layout(split.path));
-        let first = splits.iter().rev().find(|split| split.mark == Some(b':')).or(splits.first());
-        match known.or(first) {
+        if let Some(known) = splits.iter().find(|split| Layout::is_layout(split.path)) {
+            return known.reference();
+        }
+        refuse_malformed_digest(text, Layout::is_layout)?;
+        match new_split(text, &splits) {
             Some(split) if !split.path.as_os_str().is_empty() => split.reference(),
             _ => Err(OciError::InvalidReference { text: text.to_owned() }),
         }
@@ -153,6 +153,74 @@ pub(crate) fn splits(text: &OsStr) -> Vec<Split<'_>> {
         }
     }
     splits
+}
+
+/// How the text is split when no layout it could name exists: at the first
+/// colon behind the folders that exist.
+fn new_split<'s, 'a>(text: &OsStr, splits: &'s [Split<'a>]) -> Option<&'s Split<'a>> {
+    let folders = existing_folders(text);
+    let behind = |split: &&Split<'_>| split.path.as_os_str().len() >= folders;
+    let mut colons = splits.iter().rev().filter(|split| split.mark == Some(b':'));
+    colons.find(behind).or(splits.first())
+}
+
+/// How many bytes of the text, up to and with a slash, are a path of folders.
+fn existing_folders(text: &OsStr) -> usize {
+    let bytes = text.as_bytes();
+    let ends = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/');
+    let fronts = ends.filter_map(|(slash, _)| bytes.get(..=slash));
+    fronts
+        .into_iter()
+        .find(|front| Path::new(OsStr::from_bytes(front)).is_dir())
+        .map_or(0, <[u8]>::len)
+}
+
+/// When no prefix is such a place: the existing path that the user most likely
+/// meant, or why nothing can be there.
+pub(crate) fn meant<'a>(
+    text: &OsStr,
+    splits: &[Split<'a>],
+    is_place: impl Fn(&Path) -> bool,
+) -> Result<&'a Path, OciError> {
+    refuse_malformed_digest(text, is_place)?;
+    // What cannot be looked at may be it. The shortest is what others are below.
+    for path in splits.iter().rev().map(|split| split.path) {
+        if let Err(error) = std::fs::metadata(path.join(HEADER))
+            && !is_absence(&error)
+            && !path.as_os_str().is_empty()
+        {
+            return Err(OciError::io("open", path)(error));
+        }
+    }
+    if let Some(existing) = splits.iter().find(|split| split.path.exists()) {
+        return Ok(existing.path);
+    }
+    match new_split(text, splits).map(|split| split.path) {
+        Some(path) if !path.as_os_str().is_empty() => {
+            std::fs::metadata(path).map_err(OciError::io("open", path))?;
+            Ok(path)
+        }
+        _ => Err(OciError::InvalidReference { text: text.to_owned() }),
+    }
+}
+
+/// Whether a failure only says that there is nothing of that name.
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
+/// Refuses a place, `@` and something that is no digest.
+fn refuse_malformed_digest(text: &OsStr, is_place: impl Fn(&Path) -> bool) -> Result<(), OciError> {
+    let bytes = text.as_bytes();
+    let places = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'@');
+    for (place, _) in places {
+        let Some((path, [_, rest @ ..])) = bytes.split_at_checked(place) else { continue };
+        if is_place(Path::new(OsStr::from_bytes(path))) {
+            parse_digest(&String::from_utf8_lossy(rest))?;
+        }
+    }
+    Ok(())
 }
 
 /// The rule of the tag grammar that a tag breaks.

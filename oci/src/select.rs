@@ -67,10 +67,14 @@ pub(crate) fn select(
 }
 
 /// The entries of the only image. Entries that differ in platform but share
-/// one tag are one image, and so are several tags of one digest.
+/// one tag are one image, and so are several tags of one digest. Beside a
+/// broken entry it cannot be told which image is the only one.
 fn only(source: &impl BlobSource, index: &Index) -> Result<Vec<Descriptor>, OciError> {
     let images: Vec<&Descriptor> =
         index.descriptors().filter(|entry| !entry.is_attestation()).collect();
+    if let Some(broken) = index.broken().into_iter().next() {
+        return Err(broken);
+    }
     let Some(first) = images.first() else {
         return Err(OciError::TagRequired {
             layout: source.location().into(),
@@ -99,7 +103,13 @@ fn tagged(source: &impl BlobSource, index: &Index, tag: &str) -> Result<Vec<Desc
             names.into_iter().flatten().any(|name| is_short_for(tag, &name))
         },
     ];
-    for rule in rules {
+    for (number, rule) in rules.into_iter().enumerate() {
+        // A looser rule must not find another image instead of a broken one.
+        if number > 0
+            && let Some(broken) = index.broken_tag(tag)
+        {
+            return Err(broken);
+        }
         let entries: Vec<Descriptor> =
             index.descriptors().filter(|entry| rule(entry)).cloned().collect();
         if !entries.is_empty() {
@@ -127,6 +137,9 @@ fn by_digest(
     index: &Index,
     digest: &Digest,
 ) -> Result<Descriptor, OciError> {
+    if let Some(broken) = index.broken_digest(digest) {
+        return Err(broken);
+    }
     let limit = source.limits().index_depth;
     let mut seen = HashSet::new();
     let mut level: Vec<Descriptor> = index.descriptors().cloned().collect();

@@ -19,10 +19,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use oci_spec::image::Digest;
 
+use crate::create::{self, Made};
 use crate::descriptor::Descriptor;
 use crate::dir::{self, Dir};
 use crate::error::OciError;
@@ -34,6 +35,9 @@ use crate::store::{self, Blob, BlobWriter};
 
 pub(crate) const SESSIONS: &str = "sessions";
 pub(crate) const LEASE: &str = "lease";
+
+/// How often a layout that was removed meanwhile is made again.
+const RETRIES: usize = 8;
 
 /// A builder at work on a layout. Clones share one lease, which ends when the
 /// last of them is dropped, [`BlobWriter`]s included.
@@ -50,13 +54,40 @@ struct Inner {
     name: String,
     lease: File,
     next: AtomicU64,
+    /// Only where this session made the layout.
+    made: Option<Made>,
+    published: AtomicBool,
     _live: Lock,
 }
 
 impl Session {
+    /// Starts a session in a layout, which is made where there is none. When
+    /// the session ends and has published nothing, a layout that it made is
+    /// removed again, unless anything is in it or anybody else is at work.
+    ///
+    /// # Errors
+    /// As [`Layout::create_or_open`] and [`Layout::begin`].
+    pub fn in_new(path: impl Into<PathBuf>) -> Result<Self, OciError> {
+        let path = path.into();
+        let mut again = 0..RETRIES;
+        loop {
+            let (layout, made) = create::create_or_open(path.clone())?;
+            match Self::start(&layout, made) {
+                // Whoever made it has removed it meanwhile.
+                Err(_) if create::is_gone(&layout) && again.next().is_some() => {}
+                result => return result,
+            }
+        }
+    }
+
     pub(crate) fn begin(layout: &Layout) -> Result<Self, OciError> {
+        Self::start(layout, None)
+    }
+
+    fn start(layout: &Layout, made: Option<Made>) -> Result<Self, OciError> {
         // Shared: gc must not find the lease between its creation and its lock.
         let _lock = layout.lock(Mode::Shared)?;
+        layout.check_present()?;
         let sessions = layout.root().make_dir(PRIVATE)?.make_dir(SESSIONS)?;
         let process = std::process::id();
         let mut number = 0_u64;
@@ -79,6 +110,8 @@ impl Session {
             name,
             lease,
             next: AtomicU64::new(0),
+            made,
+            published: AtomicBool::new(false),
             _live: live,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -160,7 +193,9 @@ impl Session {
                 layout.open_blob(&descriptor.digest, descriptor.size)?;
             }
             index.put(tag, manifest)
-        })
+        })?;
+        self.inner.published.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Puts a finished temporary file in place of its blob.
@@ -194,6 +229,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         remove_lease(&self.dir);
         remove_session(&self.sessions, &self.name);
+        if let Some(made) = self.made.take()
+            && !self.published.load(Ordering::Relaxed)
+        {
+            create::remove_unused(&self.layout, &made);
+        }
     }
 }
 

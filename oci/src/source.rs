@@ -82,7 +82,8 @@ impl Source {
     /// made in the folder `spool`, if any are needed.
     ///
     /// # Errors
-    /// [`SourceError::NotASource`], [`SourceError::Empty`],
+    /// [`SourceError::NotASource`], also for a stream that begins like no
+    /// archive; [`SourceError::NoSpace`], [`SourceError::Empty`],
     /// [`SourceError::Archive`], [`SourceError::Incomplete`],
     /// [`SourceError::TooManyMembers`]; [`OciError::Io`];
     /// [`OciError::InvalidDigest`] and [`OciError::InvalidTag`] for what
@@ -111,7 +112,9 @@ impl Source {
         selector: Selector,
         spool: &Path,
     ) -> Result<Self, OciError> {
-        let stored = spool::spool(&mut stream, spool, OciError::io("read", name))?;
+        let start = spool::start_of(&mut stream, name)?;
+        let mut whole = start.as_slice().chain(stream);
+        let stored = spool::spool(&mut whole, spool, OciError::io("read", name))?;
         let content = Content::of_file(name, stored, spool, Limits::default())?;
         Ok(Self { content, selector })
     }

@@ -3,7 +3,8 @@
 use crate::descriptor::Descriptor;
 use crate::error::OciError;
 use crate::image::{Image, ImageLayer, load};
-use crate::layout::Layout;
+use crate::index::Index;
+use crate::layout::{INDEX, Layout};
 use crate::reference::check_tag;
 use crate::select::Candidates;
 
@@ -33,9 +34,14 @@ impl Layout {
     /// # Errors
     /// As [`Layout::index`].
     pub fn list(&self) -> Result<Vec<ListedImage>, OciError> {
-        let index = self.index()?;
+        Ok(self.list_of(&self.index()?))
+    }
+
+    /// The same of an index of this layout that was read before.
+    #[must_use]
+    pub fn list_of(&self, index: &Index) -> Vec<ListedImage> {
         let entries = index.descriptors().filter(|entry| !entry.is_attestation());
-        Ok(entries.map(|entry| self.list_entry(entry)).collect())
+        entries.map(|entry| self.list_entry(entry)).collect()
     }
 
     fn list_entry(&self, entry: &Descriptor) -> ListedImage {
@@ -59,8 +65,10 @@ impl Layout {
         &self,
         wanted: impl Fn(&ImageLayer) -> bool,
     ) -> Result<Vec<ImageLayer>, OciError> {
-        let manifests =
-            self.list()?.into_iter().filter_map(|listed| listed.manifests.ok()).flatten();
+        // A list that is missing is made by the tag that is about to be written.
+        let index = Index::parse_to_edit(&self.index_bytes()?, &self.path().join(INDEX))?;
+        let listed = self.list_of(&index).into_iter();
+        let manifests = listed.filter_map(|listed| listed.manifests.ok()).flatten();
         let images = manifests.filter_map(|listed| listed.image.ok());
         Ok(images.flat_map(|image| image.layers).filter(|layer| wanted(layer)).collect())
     }
@@ -70,7 +78,8 @@ impl Layout {
     ///
     /// # Errors
     /// [`OciError::InvalidTag`] for `new`; [`OciError::TagNotFound`] unless
-    /// `old` is exactly the tag of an entry; [`OciError::TooLarge`];
+    /// `old` is exactly the tag of an entry; [`OciError::BrokenEntry`] when
+    /// that one cannot be understood; [`OciError::TooLarge`];
     /// [`OciError::Io`].
     pub fn tag(&self, old: &str, new: &str) -> Result<(), OciError> {
         check_tag(new)?;

@@ -134,13 +134,23 @@ fn an_index_with_repeated_keys_is_refused() {
 }
 
 #[test]
-fn null_and_missing_lists_are_empty() {
+fn null_is_an_empty_list_and_a_missing_one_is_made() {
     for text in
         [r#"{"schemaVersion":2,"manifests":null,"mediaType":null}"#, r#"{"schemaVersion":2}"#]
     {
         let made = Handmade::new();
         fs::write(made.path().join("index.json"), text).unwrap();
-        assert!(made.open().list().unwrap().is_empty());
+        let listed = made.open().list();
+        if text.contains("manifests") {
+            assert!(listed.unwrap().is_empty());
+        } else {
+            let error = listed.unwrap_err();
+            assert!(
+                matches!(&error, OciError::Malformed { rule, .. } if rule.contains("manifests"))
+            );
+            let error = made.open().gc(&microfs_oci::GcOptions::default()).unwrap_err();
+            assert!(matches!(error, OciError::UnsafeToCollect { .. }));
+        }
         add_image(&made.open().begin().unwrap(), "t", b"x");
         assert_eq!(made.open().index().unwrap().names(), ["t"]);
     }

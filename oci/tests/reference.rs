@@ -57,15 +57,52 @@ fn splits_at_the_longest_prefix_that_is_a_layout() {
 fn names_the_folder_that_is_no_layout() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("plain")).unwrap();
-    for (text, meant) in
-        [("plain", "plain"), ("plain:t", "plain"), ("none:a:b", "none"), ("none", "none")]
-    {
-        // A missing folder is named up to its first colon.
+    for text in ["plain", "plain:t"] {
         let error = Reference::parse(dir.path().join(text).as_os_str()).unwrap_err();
         let OciError::NotALayout { path } = error else { unreachable!("{error}") };
+        assert_eq!(path, dir.path().join("plain"), "{text}");
+    }
+    // What is missing is named as far as its folder goes.
+    std::fs::create_dir(dir.path().join("a:b")).unwrap();
+    let missing = [("none:a:b", "none"), ("none", "none"), ("a:b/none:t", "a:b/none")];
+    for (text, meant) in missing {
+        let error = Reference::parse(dir.path().join(text).as_os_str()).unwrap_err();
+        let OciError::Io { path, source, .. } = error else { unreachable!("{error}") };
         assert_eq!(path, dir.path().join(meant), "{text}");
+        assert_eq!(source.kind(), std::io::ErrorKind::NotFound, "{text}");
     }
     assert!(matches!(Reference::parse(OsStr::new("")), Err(OciError::InvalidReference { .. })));
+}
+
+#[test]
+fn what_cannot_be_looked_at_has_the_systems_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("loop", dir.path().join("loop")).unwrap();
+    for text in ["loop", "loop:t"] {
+        let text = dir.path().join(text);
+        let error = Reference::parse(text.as_os_str()).unwrap_err();
+        let OciError::Io { path, source, .. } = error else { unreachable!("{error}") };
+        assert_eq!(path, dir.path().join("loop"));
+        assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::LOOP.raw_os_error()));
+    }
+    let error = Layout::create_or_open(dir.path().join("loop")).unwrap_err();
+    let OciError::Io { source, .. } = error else { unreachable!("{error}") };
+    assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::LOOP.raw_os_error()));
+}
+
+#[test]
+fn a_malformed_digest_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    Layout::create_or_open(dir.path().join("a")).unwrap();
+    for wrong in ["sha256:1234", "sha256:", "x"] {
+        let text = dir.path().join(format!("a@{wrong}"));
+        for parsed in [Reference::parse(text.as_os_str()), Reference::parse_new(text.as_os_str())] {
+            let error = parsed.unwrap_err();
+            assert!(matches!(&error, OciError::InvalidDigest { text } if text == wrong), "{error}");
+        }
+        let error = microfs_oci::Source::open(text.as_os_str(), dir.path()).unwrap_err();
+        assert!(matches!(&error, OciError::InvalidDigest { text } if text == wrong), "{error}");
+    }
 }
 
 #[test]
@@ -82,6 +119,23 @@ fn a_new_layout_ends_at_the_first_colon() {
     for text in ["", ":t"] {
         let error = Reference::parse_new(OsStr::new(text)).unwrap_err();
         assert!(matches!(error, OciError::InvalidReference { .. }), "{text}");
+    }
+}
+
+#[test]
+fn a_folder_that_exists_is_not_torn_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("a:b/c:d")).unwrap();
+    for (text, layout, selector) in [
+        ("a:b/n:x/y:z", "a:b/n", tag("x/y:z")),
+        ("a:b/c:d/n:t", "a:b/c:d/n", tag("t")),
+        ("a:b/c:d:t", "a:b/c", tag("d:t")),
+        ("a:b/n", "a:b/n", Selector::Only),
+        ("a:e/n:t", "a", tag("e/n:t")),
+    ] {
+        let text = dir.path().join(text);
+        let parsed = Reference::parse_new(text.as_os_str()).unwrap();
+        assert_eq!((parsed.layout, parsed.selector), (dir.path().join(layout), selector));
     }
 }
 

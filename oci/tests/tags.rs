@@ -96,3 +96,58 @@ fn layers_are_found_by_their_annotations() {
     assert_eq!(found[0].descriptor, marked.descriptor);
     assert!(session.reuse(&found[0].descriptor.digest, found[0].descriptor.size).unwrap());
 }
+
+#[test]
+fn a_broken_entry_is_named_and_can_be_replaced_or_removed() {
+    for (field, value) in [
+        ("size", json!(-1)),
+        ("size", json!(null)),
+        ("digest", json!("sha256:1234")),
+        ("annotations", json!({"org.opencontainers.image.ref.name": "bad", "x": 1})),
+        ("platform", json!(7)),
+    ] {
+        let made = Handmade::new();
+        let mut bad = tagged(made.image("linux", "amd64", b"bad"), "bad");
+        let digest = bad["digest"].as_str().unwrap().to_owned();
+        bad[field] = value;
+        let good = tagged(made.image("linux", "amd64", b"good"), "good");
+        let entries = [good, bad];
+        made.index(&entries);
+        let layout = made.open();
+        let is_it = |error: &OciError| matches!(error, OciError::BrokenEntry { place: 1, tag: Some(tag), field: Some(found), .. } if tag == "bad" && *found == field);
+        let resolve = |selector| layout.resolve(&selector, &microfs_oci::PlatformRequest::Host);
+        let tag = |name: &str| microfs_oci::Selector::Tag(name.into());
+        assert!(resolve(tag("good")).is_ok());
+        let error = resolve(tag("bad")).unwrap_err();
+        assert!(is_it(&error), "{error}");
+        assert!(is_it(&resolve(microfs_oci::Selector::Only).unwrap_err()));
+        if field != "digest" {
+            let digest = microfs_oci::verified::parse_digest(&digest).unwrap();
+            assert!(is_it(&resolve(microfs_oci::Selector::Digest(digest)).unwrap_err()));
+        }
+        assert!(is_it(&layout.tag("bad", "x").unwrap_err()));
+        let OciError::UnsafeToCollect { source, .. } =
+            layout.gc(&microfs_oci::GcOptions::default()).unwrap_err()
+        else {
+            unreachable!()
+        };
+        assert!(is_it(&source), "{source}");
+        assert!(source.to_string().contains("untag"), "{source}");
+        assert_eq!(layout.index().unwrap().broken().len(), 1);
+        assert_eq!(layout.list().unwrap().len(), 1);
+
+        let mended = |layout: &microfs_oci::Layout, names: &[&str]| {
+            assert_eq!(layout.index().unwrap().unreadable(), 0);
+            assert_eq!(layout.index().unwrap().names(), names);
+            layout.gc(&microfs_oci::GcOptions::default()).unwrap();
+        };
+        layout.untag("bad").unwrap();
+        mended(&layout, &["good"]);
+        made.index(&entries);
+        layout.tag("good", "bad").unwrap();
+        mended(&layout, &["good", "bad"]);
+        made.index(&entries);
+        add_image(&layout.begin().unwrap(), "bad", b"new");
+        mended(&layout, &["good", "bad"]);
+    }
+}

@@ -1,6 +1,7 @@
 //! Exit codes, and the one place where errors become text.
 
 use std::fmt;
+use std::io::Write;
 use std::process::ExitCode;
 
 use microfs::scan::ScanError;
@@ -22,7 +23,7 @@ pub enum Outcome {
 /// Something went wrong.
 const FAILURE: u8 = 1;
 /// The command line is wrong, as with clap.
-const USAGE: u8 = 2;
+pub const USAGE: u8 = 2;
 
 /// What is wrong with the command line, when only the work shows it.
 #[derive(Debug)]
@@ -65,7 +66,9 @@ pub fn report(result: anyhow::Result<Outcome>) -> ExitCode {
 
 /// Prints an error with its causes, and what can be done about it.
 pub fn print(error: &anyhow::Error) {
-    eprintln!("microfs: {}{}", chain_text(error.as_ref()), remedy(error).unwrap_or_default());
+    let text = chain_text(error.as_ref());
+    // Where it cannot be said, the exit code says it.
+    let _ = writeln!(std::io::stderr(), "microfs: {text}{}", remedy(error).unwrap_or_default());
 }
 
 /// What the user can do about an error that the source is to blame for.

@@ -10,9 +10,11 @@ use microfs::ReadAt;
 use microfs::stack::{LayerSource, Stack, StackOptions};
 use microfs_oci::media_type::{LayerKind, SUPERBLOCK_DIGEST};
 use microfs_oci::{
-    History, HistoryBuilder, Image, ImageLayer, Layout, PlatformRequest, Reference, Selector,
-    verified,
+    History, HistoryBuilder, Image, ImageLayer, Layout, OciError, PlatformRequest, Reference,
+    Selector, verified,
 };
+
+use crate::exit::UsageError;
 
 /// Splits words into the image they begin with and what follows it: the image
 /// is `OCI-DIR TAG` or `OCI-DIR:TAG`, and `after` words follow.
@@ -23,6 +25,41 @@ pub fn split(words: &[OsString], after: usize) -> anyhow::Result<(Reference, &[O
         ([image, rest @ ..], 1) => Ok((Reference::parse(image)?, rest)),
         _ => bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG"),
     }
+}
+
+/// The tag of an image that is to be written.
+pub fn tag_to_write(reference: &Reference) -> anyhow::Result<&str> {
+    reference.tag_to_write().map_err(|error| match error {
+        OciError::NoTagGiven { layout } => {
+            let layout = layout.display();
+            UsageError::of(format!("a tag is missing: {layout} TAG or {layout}:TAG")).into()
+        }
+        other => other.into(),
+    })
+}
+
+/// The new tag for an image of a layout: a tag alone.
+pub fn new_tag<'a>(layout: &Path, word: Option<&'a OsString>) -> anyhow::Result<&'a str> {
+    let Some(tag) = word.and_then(|word| word.to_str()) else {
+        bail!("the new tag is not UTF-8");
+    };
+    match without_layout(layout, tag) {
+        None => Ok(tag),
+        Some(rest) => {
+            let text = format!("{tag:?}: a new tag is written without its layout: {rest}");
+            Err(UsageError::of(text).into())
+        }
+    }
+}
+
+/// What follows in a name that begins with the path of this layout and a colon.
+pub fn without_layout<'a>(layout: &Path, name: &'a str) -> Option<&'a str> {
+    let colons = name.match_indices(':').filter_map(|(at, _)| name.split_at_checked(at));
+    colons.into_iter().find_map(|(front, rest)| {
+        let is_layout = Path::new(front) == layout
+            || !front.is_empty() && is_same(Path::new(front), layout).unwrap_or(false);
+        is_layout.then(|| rest.strip_prefix(':')).flatten()
+    })
 }
 
 /// Splits words into an image and paths inside it, however many.
@@ -82,7 +119,8 @@ pub fn open(
     Ok(Opened { layout, image, stack: Arc::new(stack) })
 }
 
-fn verify(layout: &Layout, layer: &ImageLayer, file: &File) -> anyhow::Result<()> {
+/// Checks a layer's file against what the manifest says of it.
+pub fn verify(layout: &Layout, layer: &ImageLayer, file: &File) -> anyhow::Result<()> {
     let Some(expected) = layer.descriptor.annotation(SUPERBLOCK_DIGEST) else {
         return Ok(layout.verify_blob(&layer.descriptor)?);
     };
@@ -119,6 +157,16 @@ pub fn history_entry(image: &Image, created_by: &str) -> anyhow::Result<History>
     let created = image.created.as_deref().unwrap_or("1970-01-01T00:00:00Z");
     entry.set_created(Some(created.to_owned()));
     Ok(entry)
+}
+
+/// Says which verb has to write, when the layout does not let it.
+pub fn writing<T>(verb: &str, result: Result<T, OciError>) -> anyhow::Result<T> {
+    match result {
+        Err(error @ OciError::NotWritable { .. }) => {
+            Err(error).with_context(|| format!("{verb} has to write to the layout"))
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Whether two paths lead to one folder.

@@ -7,7 +7,16 @@ use clap::Args;
 use microfs::compress::Compression;
 use microfs_oci::{ConfigOptions, Platform, PlatformRequest};
 
+use crate::config_values;
 use crate::exit::UsageError;
+
+/// How usage shows an image and the words behind it, which are one argument to
+/// clap; it adds the outer brackets.
+pub const THEN_DIRECTORY: &str = "OCI-DIR[:TAG]> <DIRECTORY";
+/// The same for a new tag.
+pub const THEN_TAG: &str = "OCI-DIR[:TAG]> <NEW-TAG";
+/// The same for paths in the image.
+pub const THEN_PATH: &str = "OCI-DIR[:TAG]> <PATH";
 
 /// A block size: a power of two from 512 to 1M, as its base-2 logarithm.
 pub fn block_log(text: &str) -> Result<u8, String> {
@@ -42,11 +51,28 @@ pub fn seconds(text: &str) -> Result<i64, String> {
     digits.parse().map_err(|_| "must be seconds since 1970, such as 1700000000".to_owned())
 }
 
+/// The variable that dates reproducible builds.
+const EPOCH: &str = "SOURCE_DATE_EPOCH";
+
+/// What SOURCE_DATE_EPOCH says, if it is set to anything.
+pub fn source_date_epoch() -> Result<Option<i64>, UsageError> {
+    let Some(value) = std::env::var_os(EPOCH).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy();
+    let seconds = seconds(&value);
+    seconds.map(Some).map_err(|error| UsageError::of(format!("{EPOCH}={value}: {error}")))
+}
+
 /// `UID`, `UID:GID` or `:GID`.
 pub fn owner(text: &str) -> Result<(Option<u32>, Option<u32>), String> {
     let number = |text: &str| match text {
         "" => Ok(None),
-        digits => digits.parse().map(Some).map_err(|_| "must be UID:GID in numbers".to_owned()),
+        digits => match digits.parse() {
+            // (uid_t) -1 means "leave it" wherever owners are set.
+            Ok(number) if number < u32::MAX => Ok(Some(number)),
+            _ => Err("must be UID:GID in numbers below 4294967295".to_owned()),
+        },
     };
     let (uid, gid) = text.split_once(':').unwrap_or((text, ""));
     if uid.is_empty() && gid.is_empty() {
@@ -118,28 +144,28 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "NAME=VALUE")]
     config_env: Vec<String>,
     /// Working directory
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = config_values::absolute)]
     config_workdir: Option<String>,
     /// User, with or without group
-    #[arg(long, value_name = "USER[:GROUP]")]
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = config_values::user)]
     config_user: Option<String>,
     /// Label; repeatable
     #[arg(long, value_name = "NAME=VALUE")]
     config_label: Vec<String>,
     /// Port that the image serves; repeatable
-    #[arg(long, value_name = "PORT[/tcp|/udp]")]
+    #[arg(long, value_name = "PORT[/tcp|/udp|/sctp]", value_parser = config_values::port)]
     config_port: Vec<String>,
     /// Folder with data of one container; repeatable
     #[arg(long, value_name = "PATH")]
     config_volume: Vec<String>,
     /// Signal that asks the container to stop
-    #[arg(long, value_name = "SIGNAL")]
+    #[arg(long, value_name = "SIGNAL", value_parser = config_values::signal)]
     config_stop_signal: Option<String>,
     /// Platform of the image [default: that of this machine]
     #[arg(long, value_name = "OS/ARCH[/VARIANT]", value_parser = platform)]
     config_platform: Option<Platform>,
     /// Time of creation, RFC 3339 [default: none, or SOURCE_DATE_EPOCH]
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = config_values::time)]
     config_created: Option<String>,
 }
 
@@ -182,30 +208,19 @@ impl ConfigArgs {
         self.config_platform.clone()
     }
 
-    /// Time of creation: as given, or that of SOURCE_DATE_EPOCH.
-    pub fn created(&self, epoch: Option<i64>) -> Option<String> {
-        self.config_created.clone().or_else(|| epoch.map(rfc3339))
+    /// Time of creation: as given, or `epoch` in seconds since 1970.
+    pub fn created(&self, epoch: Option<i64>) -> Result<Option<String>, UsageError> {
+        match (&self.config_created, epoch) {
+            (Some(given), _) => Ok(Some(given.clone())),
+            (None, Some(seconds)) => config_values::rfc3339(seconds).map(Some).ok_or_else(|| {
+                UsageError::of(format!(
+                    "time of creation: {seconds} seconds since 1970 are not in the years 0 to 9999 \
+                     (--config-created gives another)"
+                ))
+            }),
+            (None, None) => Ok(None),
+        }
     }
-}
-
-/// Seconds since 1970 as RFC 3339 in UTC (days to civil date by the
-/// proleptic Gregorian calendar).
-fn rfc3339(seconds: i64) -> String {
-    let days = seconds.div_euclid(86_400);
-    let of_day = seconds.rem_euclid(86_400);
-    // Count from 1 March of year 0, so that the leap day ends a year.
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]
@@ -232,25 +247,11 @@ mod tests {
     }
 
     #[test]
-    fn times_as_rfc_3339() {
-        // From `date -u -d @N +%FT%TZ`.
-        let known = [
-            (0, "1970-01-01T00:00:00Z"),
-            (951_782_400, "2000-02-29T00:00:00Z"),
-            (1_700_000_000, "2023-11-14T22:13:20Z"),
-            (-1, "1969-12-31T23:59:59Z"),
-            (4_102_444_800, "2100-01-01T00:00:00Z"),
-        ];
-        for (seconds, text) in known {
-            assert_eq!(rfc3339(seconds), text);
-        }
-    }
-
-    #[test]
     fn owners() {
         assert_eq!(owner("0:0"), Ok((Some(0), Some(0))));
         assert_eq!(owner(":5"), Ok((None, Some(5))));
         assert_eq!(owner("7"), Ok((Some(7), None)));
+        assert!(owner("4294967295:1").is_err() && owner("1:4294967295").is_err());
         assert!(owner("").is_err() && owner(":").is_err() && owner("root").is_err());
     }
 }

@@ -1,18 +1,58 @@
-//! Standard output: buffered, and a closed pipe is no failure.
+//! Standard output, buffered, and standard error: what cannot be written is an
+//! error, never a panic, and a closed pipe is no failure.
 
+use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
+use anyhow::Context;
 use serde::Serialize;
 
-/// Standard output for a command's result.
-pub fn stdout() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(64 << 10, io::stdout().lock())
+/// Standard output for a command's result. Whoever writes to it flushes it.
+pub fn stdout() -> BufWriter<Stdout> {
+    BufWriter::with_capacity(64 << 10, Stdout(io::stdout().lock()))
+}
+
+/// Standard output whose errors say what could not be written to.
+pub struct Stdout(StdoutLock<'static>);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(named)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(named)
+    }
+}
+
+fn named(error: io::Error) -> io::Error {
+    // Writers try these again.
+    if error.kind() == io::ErrorKind::Interrupted {
+        return error;
+    }
+    io::Error::new(error.kind(), format!("cannot write to standard output: {error}"))
+}
+
+/// Prints lines of a command's result for a human.
+pub fn line(text: impl fmt::Display) -> anyhow::Result<()> {
+    let mut out = stdout();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Prints a remark on standard error. The result does not depend on whether
+/// somebody still reads there.
+pub fn remark(text: impl fmt::Display) -> anyhow::Result<()> {
+    match writeln!(io::stderr(), "microfs: {text}") {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard error"),
+    }
 }
 
 /// Prints a value as indented JSON.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = stdout();
-    serde_json::to_writer_pretty(&mut out, value)?;
+    serde_json::to_writer_pretty(&mut out, value).map_err(io::Error::from)?;
     out.write_all(b"\n")?;
     out.flush()?;
     Ok(())

@@ -53,6 +53,14 @@ fn only_what_microfs_made_is_removed() {
         succeed(tool("umount").arg(&point));
     }
     assert_eq!(std::fs::read_to_string(other.join("keep")).unwrap(), "precious");
+
+    // A link in the place of its mount leads to a mount of somebody else.
+    let (fake, mount) = (scratch.dir("fake"), scratch.dir("mount"));
+    std::fs::copy(bundle.join(".microfs-bundle"), fake.join(".microfs-bundle")).unwrap();
+    std::os::unix::fs::symlink(&mount, fake.join("rootfs")).unwrap();
+    ok(words!["mount", image.layout, "t", mount]);
+    refuse(words!["bundle", "--remove", fake], &["fake/rootfs", "not a directory"]);
+    assert!(is_mounted(&mount));
     ok(words!["bundle", "--remove", bundle]);
     assert!(!bundle.exists());
 }

@@ -21,11 +21,29 @@ fn readers(layout: &Path, tag: &str, scratch: &Scratch) -> Vec<Vec<OsString>> {
         words!["ls", layout, tag],
         words!["cat", layout, tag, "/large"],
         words!["diff", layout, tag, empty],
-        words!["check", layout, tag],
         words!["extract", layout, tag, scratch.join("extracted")],
         words!["mount", layout, tag, empty],
         words!["mount", "-f", layout, tag, empty],
     ]
+}
+
+/// A check must find this, for people and for programs.
+#[track_caller]
+fn check_finds(layout: &Path, part: &str) {
+    for options in [words![], words!["--json"]] {
+        let found = output(&mut microfs([words!["check", layout, "t"], options.clone()].concat()));
+        let (out, err) = texts(&found);
+        assert_eq!((found.status.code(), err.as_str()), (Some(1), ""), "{out}");
+        if options.is_empty() {
+            assert!(out.contains(part) && out.contains("DAMAGED"), "{part:?} wanted in: {out}");
+            continue;
+        }
+        let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(report["sound"], false);
+        let findings = report["findings"].as_array().unwrap();
+        let mut texts = findings.iter().map(|finding| finding["text"].as_str().unwrap());
+        assert!(texts.any(|text| text.contains(part)), "{part:?} wanted in: {out}");
+    }
 }
 
 #[test]
@@ -34,6 +52,7 @@ fn a_missing_tag_lists_those_there_are() {
     let Image { layout, source } = Image::new(&scratch);
     ok(words!["build", "-q", "--all-root", "--mtime", "1", source, layout, "second"]);
     let mut all = readers(&layout, "nosuch", &scratch);
+    all.push(words!["check", layout, "nosuch"]);
     all.push(words!["tag", layout, "nosuch", "x"]);
     all.push(words!["untag", layout, "nosuch"]);
     for words in all {
@@ -86,6 +105,11 @@ fn damaged_documents_are_refused() {
         for words in readers(&image.layout, "t", &scratch) {
             refuse(words, &[text]);
         }
+        if text == "digest mismatch" {
+            check_finds(&image.layout, text);
+        } else {
+            refuse(words!["check", image.layout, "t"], &[text]);
+        }
     }
 }
 
@@ -101,11 +125,35 @@ fn a_truncated_or_missing_layer_is_refused() {
         for words in readers(&image.layout, "t", &scratch) {
             refuse(words, &["size mismatch", &length.to_string()]);
         }
+        check_finds(&image.layout, "size mismatch");
     }
     std::fs::remove_file(&layer).unwrap();
     for words in readers(&image.layout, "t", &scratch) {
         refuse(words, &["missing blob sha256:"]);
     }
+    check_finds(&image.layout, "missing blob sha256:");
+}
+
+#[test]
+fn a_check_goes_on_to_the_other_layers() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    std::fs::write(source.join("more"), "content that the base has not").unwrap();
+    ok(words!["build", "-q", "--base", "t", source, layout, "u"]);
+    let json = ok(words!["inspect", "--json", layout, "u"]);
+    let inspected: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let layer = |number: usize| {
+        let digest = inspected["layers"][number]["digest"].as_str().unwrap();
+        support::image::blob(&layout, digest)
+    };
+    // The upper one is missing, and the lower one's content is damaged.
+    std::fs::remove_file(layer(1)).unwrap();
+    damage(&layer(0), LARGE / 2);
+    let check = output(&mut microfs(words!["check", layout, "u"]));
+    let (out, _) = texts(&check);
+    assert_eq!(check.status.code(), Some(1), "{out}");
+    assert!(out.contains("missing blob sha256:") && out.contains("R13"), "{out}");
+    assert!(out.contains("DAMAGED: 1 layers"), "{out}");
 }
 
 #[test]
@@ -118,6 +166,7 @@ fn a_layer_with_another_superblock_is_refused() {
     for words in readers(&image.layout, "t", &scratch) {
         refuse(words, &["damaged", "superblock"]);
     }
+    check_finds(&image.layout, "superblock");
 }
 
 #[test]
@@ -184,6 +233,8 @@ fn an_unsupported_version_is_named() {
     for words in readers(&image.layout, "future", &scratch) {
         refuse(words, &["version"]);
     }
+    // That is no damage.
+    refuse(words!["check", image.layout, "future"], &["version"]);
 }
 
 #[test]
@@ -277,6 +328,18 @@ fn wrong_usage_is_code_2() {
         build(&["--owner", "1:1", "--all-root"]),
         build(&["--on-error", "perhaps"]),
         build(&["--config-platform", "linux"]),
+        build(&["--config-created", "yesterday"]),
+        build(&["--config-port", "70000"]),
+        build(&["--config-workdir", "relative"]),
+        build(&["--config-user", "user:"]),
+        build(&["--config-stop-signal", "SIGNOSUCH"]),
+        build(&["--owner", "4294967295:1"]),
+        words!["mount", "--metrics", "nonsense:99999", layout, "t", source],
+        words!["mount", "--metrics", "127.0.0.1:99999", layout, "t", source],
+        words!["mount", "--metrics", "localhost:99999", layout, "t", source],
+        words!["mount", layout, "t", source, "extra"],
+        words!["mount", layout, "-o", "nosuid", "t", source, "extra"],
+        words!["cat", layout],
         build(&["--nosuchoption"]),
         words!["convert", "--nosuchoption", layout, "t"],
         words!["convert", "-z", layout, "t"],
@@ -291,7 +354,12 @@ fn wrong_usage_is_code_2() {
     }
     let mut epoch = microfs(build(&[]));
     epoch.env("SOURCE_DATE_EPOCH", "now");
-    assert_eq!(output(&mut epoch).status.code(), Some(2));
+    assert!(fail(&mut epoch, 2).contains("SOURCE_DATE_EPOCH=now: "));
+    // The year 10000 has no date in RFC 3339.
+    let mut epoch = microfs(build(&[]));
+    epoch.env("SOURCE_DATE_EPOCH", "253402300800");
+    assert!(fail(&mut epoch, 2).contains("253402300800"));
+    assert!(fail(&mut microfs(words!["build", source, layout]), 2).contains(":TAG"));
     assert!(!layout.exists(), "nothing was begun");
 }
 
@@ -337,4 +405,47 @@ fn bad_words_in_values_are_wrong_usage_too() {
     }
     assert!(!is_mounted(&at));
     refuse(words!["inspect", layout, "u"], &["it has t"]);
+}
+
+#[test]
+fn a_new_tag_stands_alone() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let name = |tag: &str| format!("{}:{tag}", layout.display());
+    for verb in ["tag", "squash"] {
+        let line = fail(&mut microfs(words![verb, name("t"), name("y")]), 2);
+        assert!(line.contains("without its layout: y"), "{line}");
+    }
+    // Colons are legal in a tag.
+    ok(words!["tag", name("t"), "registry:y"]);
+    // The base may be named in full.
+    ok(words!["build", "-q", "--base", name("t"), source, layout, "b"]);
+    assert_eq!(ok(words!["inspect", layout, "b"]).matches("layer ").count(), 2);
+}
+
+#[test]
+fn options_may_stand_between_words() {
+    let scratch = Scratch::new();
+    let Image { layout, source } = Image::new(&scratch);
+    let (at, out) = (scratch.dir("mount"), scratch.dir("out"));
+    let image = format!("{}:t", layout.display());
+    ok(words!["mount", image, "-o", "nosuid", at]);
+    ok(words!["umount", at]);
+    ok(words!["mount", layout, "--threads", "2", "t", "-o", "nosuid", at]);
+    ok(words!["umount", at]);
+    ok(words!["extract", image, "-f", out]);
+    ok(words!["squash", image, "-b", "64K", "s2"]);
+    ok(words!["diff", image, "--no-mtime", source]);
+    ok(words!["build", source, layout, "-q", "u"]);
+    assert!(
+        !output(&mut microfs(words![
+            "cat",
+            image,
+            "--platform",
+            Platform::host().to_string(),
+            "/large"
+        ]))
+        .stdout
+        .is_empty()
+    );
 }

@@ -282,6 +282,9 @@ fn as_mount_helper_it_ends_with_the_codes_of_mount_8() {
     let (at, missing) = (scratch.dir("mount"), scratch.join("missing"));
     let image = format!("{}:t", layout.display());
     let nosuch = format!("{image}-nosuch");
+    assert!(succeed(&mut helper(words!["-h"])).starts_with("Usage: mount.microfs "));
+    let line = fail(&mut microfs(words!["mount", image, ""]), 2);
+    assert!(line.contains("empty word"), "{line}");
     // "1 incorrect invocation or permissions", "32 mount failure".
     let line = fail(&mut helper(words![image, at, "-o", "nosuchoption"]), 1);
     assert!(line.contains("nosuchoption"), "{line}");
@@ -304,6 +307,9 @@ fn mount_8_and_fstab_find_the_helper() {
     let script = "
         mount -t tmpfs none \"$(realpath /sbin)\"
         ln -s \"$PROGRAM\" /sbin/mount.microfs
+        ln -s \"$PROGRAM\" /sbin/mount.fuse.microfs
+        mount -t fuse.microfs \"$IMAGE\" \"$AT\"
+        umount \"$AT\"
         mount -t microfs \"$IMAGE\" \"$AT\"
         \"$PROGRAM\" diff \"$IMAGE\" \"$AT\"
         umount \"$AT\"

@@ -216,6 +216,15 @@ fn metrics_are_given_by_http_and_in_a_file() {
     assert!(std::fs::read_dir(&other).unwrap().next().is_none());
     unmount(&mount);
 
+    // The name of this machine is an address, and what is no file leaves none.
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = free.port();
+    ok(words!["mount", "--metrics", format!("localhost:{port}"), layout, "t", mount]);
+    unmount(&mount);
+    let folder = scratch.dir("folder");
+    refuse(words!["mount", "--metrics", folder, layout, "t", other], &["folder", "metrics"]);
+    assert!(!scratch.join("folder.new").exists());
+
     let file = scratch.join("metrics.prom");
     ok(words!["mount", "--metrics", file, layout, "t", mount]);
     let text = std::fs::read_to_string(&file).unwrap();

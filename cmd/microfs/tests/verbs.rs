@@ -206,6 +206,12 @@ fn time_options_win_over_the_environment() {
     let Image { layout, source } = Image::new(&scratch);
     let mut build = microfs(words!["build", "-q", "--mtime", "-9", source, layout, "m"]);
     succeed(build.env("SOURCE_DATE_EPOCH", "5"));
+    // Empty is as good as not set.
+    let mut build = microfs(words!["build", "-q", "--owner", "1:1", source, layout, "e"]);
+    succeed(build.env("SOURCE_DATE_EPOCH", ""));
+    let inspected: Value =
+        serde_json::from_str(&ok(words!["inspect", "--json", layout, "e"])).unwrap();
+    assert_eq!(inspected["created"], Value::Null);
     let listing = ok(words!["ls", layout, "m"]);
     assert!(listing.lines().all(|line| line.contains(" -9.000000000 ")), "{listing}");
 }

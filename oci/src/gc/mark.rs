@@ -28,14 +28,11 @@ impl Marks {
     /// Follows all references from `index.json`.
     pub(super) fn of(layout: &Layout) -> Result<Self, OciError> {
         let mut marks = Self::default();
-        for entry in layout.index()?.into_entries() {
-            let descriptor = entry.descriptor.map_err(|source| OciError::Json {
-                path: layout.path().join(INDEX),
-                document: Document::Index,
-                source,
-            })?;
-            marks.add(descriptor);
+        let index = layout.index()?;
+        if let Some(broken) = index.broken().into_iter().next() {
+            return Err(broken);
         }
+        index.descriptors().for_each(|descriptor| marks.add(descriptor.clone()));
         // Fields beside `manifests`, such as `subject`.
         let document = Document::Index;
         let path = layout.path().join(INDEX);

@@ -33,6 +33,15 @@ pub enum SourceError {
         /// What was named.
         path: PathBuf,
     },
+    /// What cannot be read in place is copied into a temporary file, and the
+    /// folder for these is full.
+    #[error("no space in {} to keep a copy of the archive", folder.display())]
+    NoSpace {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// There is no byte to read: whatever should have written it failed.
     #[error("{} is empty", path.display())]
     Empty {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::OciError;
 use crate::layout::Layout;
-use crate::reference::{Selector, Split, splits};
+use crate::reference::{Selector, meant, splits};
 use crate::source::docker;
 use crate::source::error::SourceError;
 
@@ -30,13 +30,7 @@ pub(super) fn locate(text: &OsStr) -> Result<(Place, Selector), OciError> {
             return Ok((place, split.reference()?.selector));
         }
     }
-    // Name what the user most likely meant.
-    let existing = splits.iter().find(|split| split.path.exists());
-    let meant = existing.or(splits.last()).map_or(Path::new(text), |split: &Split| split.path);
-    if meant.as_os_str().is_empty() {
-        return Err(OciError::InvalidReference { text: text.to_owned() });
-    }
-    std::fs::metadata(meant).map_err(OciError::io("open", meant))?;
+    let meant = meant(text, &splits, |path| place(path).is_some())?;
     Err(SourceError::NotASource { path: meant.to_owned() }.into())
 }
 

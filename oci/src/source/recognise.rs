@@ -1,7 +1,7 @@
 //! What a file or folder is.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::source::error::SourceError;
 use crate::source::folder::Folder;
 use crate::source::listing::{Forward, Listing};
 use crate::source::locate::Place;
-use crate::source::spool::spool;
+use crate::source::spool::{spool, start_of};
 use crate::source::stored::Stored;
 
 /// How messages call standard input.
@@ -118,5 +118,6 @@ fn keep(mut file: File, path: &Path, folder: &Path) -> Result<Stored, OciError> 
     if regular && rustix::fs::tell(&file).is_ok_and(|position| position == 0) {
         return Stored::whole(file, path);
     }
-    spool(&mut file, folder, OciError::io("read", path))
+    let start = start_of(&mut file, path)?;
+    spool(&mut start.as_slice().chain(file), folder, OciError::io("read", path))
 }

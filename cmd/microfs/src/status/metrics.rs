@@ -2,7 +2,7 @@
 //! written anew every few seconds.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -30,10 +30,24 @@ impl std::str::FromStr for Metrics {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("must be ADDRESS:PORT or a file".to_owned());
+        let usage = "must be ADDRESS:PORT, such as 127.0.0.1:9100, or a file; \
+                     a file with a colon in its name is written ./NAME";
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
         }
-        Ok(text.parse().map_or_else(|_| Self::File(PathBuf::from(text)), Self::Address))
+        match text.rsplit_once(':') {
+            _ if text.is_empty() => Err(usage.to_owned()),
+            _ if text.contains('/') => Ok(Self::File(PathBuf::from(text))),
+            None => Ok(Self::File(PathBuf::from(text))),
+            Some(("localhost", port)) => {
+                let port: u16 = port.parse().map_err(|_| usage.to_owned())?;
+                let mut found = ("localhost", port)
+                    .to_socket_addrs()
+                    .map_err(|error| format!("cannot find localhost: {error}"))?;
+                found.next().map(Self::Address).ok_or_else(|| "localhost has no address".to_owned())
+            }
+            Some(_) => Err(usage.to_owned()),
+        }
     }
 }
 
@@ -72,8 +86,13 @@ impl Metrics {
 fn write(path: &Path, source: &Source, mount_point: &str) -> anyhow::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
-    std::fs::write(&new, prometheus::text(&source.report(), mount_point))?;
-    Ok(std::fs::rename(&new, path)?)
+    let written = std::fs::write(&new, prometheus::text(&source.report(), mount_point))
+        .and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        // Best effort: the error is what counts.
+        let _ = std::fs::remove_file(&new);
+    }
+    Ok(written?)
 }
 
 fn give(listener: &TcpListener, source: &Source, mount_point: &str) {

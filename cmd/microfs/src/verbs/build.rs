@@ -1,6 +1,7 @@
 //! `microfs build`
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use microfs::scan::{
 use microfs::writer::{Base as BaseContent, Options, Progress, Summary};
 use microfs_oci::media_type::{self, SUPERBLOCK_DIGEST, TAIL_LENGTH};
 use microfs_oci::store::BlobWriter;
-use microfs_oci::{ImageSpec, Layout, NewLayer, Platform, Reference, Session, verified};
+use microfs_oci::{ImageSpec, NewLayer, Platform, Reference, Session, verified};
 use serde::Serialize;
 
 use self::base::Base;
 use crate::exit::{Outcome, chain_text};
+use crate::image;
 use crate::options::{self, ConfigArgs, ThreadArgs};
 use crate::output;
 use crate::progress::Bar;
@@ -56,14 +58,14 @@ pub struct BuildArgs {
     /// Leave out what matches a .gitignore-style pattern; repeatable
     #[arg(long, short, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// Read such patterns from a file, one a line
+    /// Read such patterns from a file of at most 16 MiB, one a line
     #[arg(long, value_name = "FILE")]
     exclude_from: Vec<PathBuf>,
     /// Give everything this modification time, in seconds since 1970
     #[arg(long, value_name = "SECONDS", value_parser = options::seconds, allow_hyphen_values = true)]
     mtime: Option<i64>,
-    /// Let no modification time be later than this; --mtime goes before it
-    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, env = "SOURCE_DATE_EPOCH", allow_hyphen_values = true)]
+    /// Let no modification time be later than this; --mtime goes before it [default: SOURCE_DATE_EPOCH]
+    #[arg(long, value_name = "SECONDS", value_parser = options::seconds, allow_hyphen_values = true)]
     clamp_mtime: Option<i64>,
     /// Give everything this owner
     #[arg(long, value_name = "UID:GID", value_parser = options::owner, conflicts_with = "all_root")]
@@ -148,13 +150,18 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
         [image] => Reference::parse_new(image)?,
         _ => bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG"),
     };
-    let tag = reference.tag_to_write()?;
+    let tag = image::tag_to_write(&reference)?;
     let config = args.config.options()?;
-    let mut scan = scan_options(args)?;
+    let latest = match args.clamp_mtime {
+        None => options::source_date_epoch()?,
+        given => given,
+    };
+    let created = args.config.created(latest)?;
+    let mut scan = scan_options(args, latest)?;
     check_root(&args.rootfs)?;
 
-    let layout = Layout::create_or_open(&reference.layout)?;
-    let session = layout.begin()?;
+    let session = image::writing("build", Session::in_new(&reference.layout))?;
+    let layout = session.layout().clone();
     let on = args.base.as_deref();
     let on = on.map(|name| Base::open(&layout, &session, name, args.config.platform()));
     let base = on.transpose()?;
@@ -183,7 +190,6 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
     let Built { sink, summary, skipped } = built;
     let layer = commit_layer(sink, &summary)?;
     let digest = layer.descriptor.digest.to_string();
-    let created = args.config.created(args.clamp_mtime);
     let mut spec = ImageSpec { options: config, created, ..ImageSpec::default() };
     match &base {
         None => spec.platform = Some(args.config.platform().unwrap_or_else(Platform::host)),
@@ -195,13 +201,13 @@ pub fn run(args: &BuildArgs) -> anyhow::Result<Outcome> {
         }
     }
     spec.layers.push(layer);
-    let image = session.assemble(&spec)?;
-    session.publish(tag, &image.manifest)?;
+    let assembled = session.assemble(&spec)?;
+    session.publish(tag, &assembled.manifest)?;
 
     let report = Report {
         layout: layout.path().display().to_string(),
         tag: tag.to_owned(),
-        manifest: image.manifest.digest.to_string(),
+        manifest: assembled.manifest.digest.to_string(),
         layer: digest,
         layer_bytes: summary.superblock.blob_length,
         inodes: summary.superblock.inode_count(),
@@ -286,16 +292,16 @@ pub fn commit_layer(blob: BlobWriter, summary: &Summary) -> anyhow::Result<NewLa
         .annotate(TAIL_LENGTH, tail.to_string()))
 }
 
-fn scan_options(args: &BuildArgs) -> anyhow::Result<ScanOptions> {
+fn scan_options(args: &BuildArgs, latest: Option<i64>) -> anyhow::Result<ScanOptions> {
     let mut patterns = args.exclude.clone();
     for file in &args.exclude_from {
-        let text = std::fs::read_to_string(file)
+        let text = patterns_of(file)
             .with_context(|| format!("cannot read patterns from {}", file.display()))?;
         patterns.extend(text.lines().map(str::to_owned));
     }
     let (uid, gid) = args.owner.unwrap_or((None, None));
     let owner = if args.all_root { OwnerPolicy::ALL_ROOT } else { OwnerPolicy { uid, gid } };
-    let mtime = match (args.mtime, args.clamp_mtime) {
+    let mtime = match (args.mtime, latest) {
         (Some(all), _) => MtimePolicy::Set(all),
         (None, Some(latest)) => MtimePolicy::Clamp(latest),
         (None, None) => MtimePolicy::Keep,
@@ -314,6 +320,19 @@ fn scan_options(args: &BuildArgs) -> anyhow::Result<ScanOptions> {
         },
         ..ScanOptions::default()
     })
+}
+
+/// Most bytes of a file of patterns.
+const PATTERN_BYTES: u64 = 16 << 20;
+
+fn patterns_of(file: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(file)?;
+    file.take(PATTERN_BYTES.saturating_add(1)).read_to_string(&mut text)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > PATTERN_BYTES {
+        bail!("it has more than {}", output::human(PATTERN_BYTES));
+    }
+    Ok(text)
 }
 
 /// Refuses a root that cannot be built before anything is created.
@@ -350,10 +369,10 @@ fn print(args: &BuildArgs, report: &Report, skipped: &[Skipped]) -> anyhow::Resu
     }
     for skipped in skipped {
         let path = output::printable(&skipped.path);
-        eprintln!("microfs: left out {path:?}: {}", reason(skipped));
+        output::remark(format_args!("left out {path:?}: {}", reason(skipped)))?;
     }
     if !args.quiet {
-        println!(
+        output::line(format_args!(
             "{}:{}\n  {}\n  {} inodes, {} of content in {} ({} deduplicated)",
             report.layout,
             report.tag,
@@ -362,16 +381,16 @@ fn print(args: &BuildArgs, report: &Report, skipped: &[Skipped]) -> anyhow::Resu
             output::human(report.content_bytes),
             output::human(report.layer_bytes),
             output::human(report.deduplicated_bytes),
-        );
+        ))?;
         if let Some(difference) = &report.difference {
-            println!(
+            output::line(format_args!(
                 "  on {}: {} objects stated, {} unchanged, {} names gone, {} found below",
                 difference.base,
                 difference.stated,
                 difference.unchanged,
                 difference.whiteouts,
                 output::human(report.base_bytes),
-            );
+            ))?;
         }
     }
     Ok(())

@@ -25,7 +25,7 @@ use crate::options::PlatformArgs;
 #[derive(Debug, Args)]
 pub struct BundleArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the directory to make
-    #[arg(num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "BUNDLE"], required_unless_present = "remove")]
+    #[arg(num_args = 1..=3, value_name = "OCI-DIR[:TAG] BUNDLE", required_unless_present = "remove")]
     words: Vec<OsString>,
     /// Unmount a bundle and delete it, with the changes made in it
     #[arg(long, value_name = "BUNDLE", conflicts_with = "words")]
@@ -156,6 +156,10 @@ fn remove(bundle: &Path) -> anyhow::Result<Outcome> {
         }
     }
     let rootfs = bundle.join(ROOTFS);
+    // A link would have another mount taken down.
+    if std::fs::symlink_metadata(&rootfs).is_ok_and(|found| !found.is_dir()) {
+        bail!("{} is not a directory, as microfs made it", rootfs.display());
+    }
     let foreign = |point: &PathBuf| point.starts_with(&bundle) && *point != rootfs;
     if let Some(point) = mount_points()?.into_iter().find(foreign) {
         bail!("{} is a mount point: unmount it first", point.display());

@@ -10,14 +10,14 @@ use microfs::stack::StackOptions;
 use super::path::find;
 use crate::exit::Outcome;
 use crate::image;
-use crate::options::PlatformArgs;
+use crate::options::{self, PlatformArgs};
 use crate::output;
 
 /// Print files of an image
 #[derive(Debug, Args)]
 pub struct CatArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then paths in the image, starting with /
-    #[arg(required = true, num_args = 2.., value_names = ["OCI-DIR[:TAG]", "PATH"])]
+    #[arg(required = true, num_args = 1.., value_name = options::THEN_PATH)]
     words: Vec<OsString>,
     #[command(flatten)]
     platform: PlatformArgs,

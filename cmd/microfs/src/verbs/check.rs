@@ -1,17 +1,22 @@
 //! `microfs check`
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write;
 
 use clap::Args;
-use microfs::check::{CheckOptions, CheckReport, CodecCount, Finding as Found, check_stack};
-use microfs::format::Codec;
+use microfs::check::{
+    CheckOptions, CheckReport, CodecCount, Finding as Found, Problem, check_blob, check_stack,
+};
+use microfs::format::{Codec, Rule};
 use microfs::stack::StackOptions;
+use microfs_oci::media_type::LayerKind;
+use microfs_oci::{Layout, OciError, Reference};
 use serde::Serialize;
 
 use crate::exit::{Outcome, chain_text};
-use crate::image;
+use crate::image::{self, Opened};
 use crate::options::{PlatformArgs, ThreadArgs};
 use crate::output::{self, human};
 use crate::progress::Bar;
@@ -39,7 +44,7 @@ pub struct CheckArgs {
     platform: PlatformArgs,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Report {
     sound: bool,
     findings: Vec<Finding>,
@@ -75,7 +80,20 @@ struct CodecReport {
 /// Checks; [`Outcome::Negative`] when something is wrong.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let (reference, _) = image::split(&args.words, 0)?;
-    let opened = image::open(&reference, &args.platform.request(), &StackOptions::default())?;
+    let report = match image::open(&reference, &args.platform.request(), &StackOptions::default()) {
+        Ok(opened) => whole(args, &opened)?,
+        Err(error) => pieces(args, &reference, error)?,
+    };
+    if args.json {
+        output::json(&report)?;
+    } else {
+        print(args, &report)?;
+    }
+    Ok(if report.sound { Outcome::Done } else { Outcome::Negative })
+}
+
+/// Checks an image that can be opened.
+fn whole(args: &CheckArgs, opened: &Opened) -> anyhow::Result<Report> {
     let quiet = args.quiet || args.json;
     let bar = Bar::bytes("checking", opened.stack.totals().stored_bytes, quiet);
     let options = CheckOptions { findings_max: args.max };
@@ -85,16 +103,81 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     // The digests of whole blobs, on top of every digest inside them.
     for layer in &opened.image.layers {
         if let Err(error) = opened.layout.verify_blob(&layer.descriptor) {
-            report.findings.push(Finding { rule: None, text: chain_text(&error) });
-            report.sound = false;
+            report.find(&error);
         }
     }
-    if args.json {
-        output::json(&report)?;
-    } else {
-        print(args, &report)?;
+    Ok(report)
+}
+
+/// Checks what there is of an image that cannot be opened: each layer by
+/// itself. Gives that error back when the blobs are not to blame for it.
+fn pieces(
+    args: &CheckArgs,
+    reference: &Reference,
+    unopened: anyhow::Error,
+) -> anyhow::Result<Report> {
+    let layout = Layout::open(&reference.layout)?;
+    let mut report = Report { sound: true, ..Report::default() };
+    let image = match layout.resolve(&reference.selector, &args.platform.request()) {
+        Ok(image) => image,
+        Err(error) if is_damage(&error) => {
+            report.find(&error);
+            return Ok(report);
+        }
+        Err(_) => return Err(unopened),
+    };
+    if image.layers.iter().any(|layer| layer.kind != LayerKind::Microfs) {
+        return Err(unopened);
     }
-    Ok(if report.sound { Outcome::Done } else { Outcome::Negative })
+    let bar = Bar::bytes("checking", image.layers_size(), args.quiet || args.json);
+    let options = CheckOptions { findings_max: args.max };
+    let pool = args.threads.pool()?;
+    let mut all = CheckReport::default();
+    let mut of_blobs = Vec::new();
+    for (number, layer) in (0u32..).zip(&image.layers) {
+        let descriptor = &layer.descriptor;
+        let file = match layout.open_blob(&descriptor.digest, descriptor.size) {
+            Ok(file) => file,
+            Err(error) if is_damage(&error) => {
+                of_blobs.push(anyhow::Error::from(error));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        of_blobs.extend(image::verify(&layout, layer, &file).err());
+        let mut found = check_blob(Box::new(file), &options, &pool, &bar);
+        if found.findings.iter().any(|finding| is_other_version(&finding.problem)) {
+            return Err(unopened);
+        }
+        for finding in &mut found.findings {
+            finding.layer = number;
+        }
+        all.add(found);
+        of_blobs.extend(layout.verify_blob(descriptor).err().map(anyhow::Error::from));
+    }
+    bar.finish();
+    let mut report = self::report(&all);
+    of_blobs.iter().for_each(|error| report.find(error.as_ref()));
+    if report.sound { Err(unopened) } else { Ok(report) }
+}
+
+/// Whether a blob is not what its descriptor says.
+fn is_damage(error: &OciError) -> bool {
+    use OciError::{BlobDigest, BlobMissing, BlobSize};
+    matches!(error, BlobMissing { .. } | BlobSize { .. } | BlobDigest { .. })
+}
+
+/// Whether a layer is of another version of the format, and thus not damaged.
+fn is_other_version(problem: &Problem) -> bool {
+    matches!(problem.rule(), Some(Rule::Version | Rule::Feature))
+}
+
+impl Report {
+    /// Adds what is wrong beside the rules of the format.
+    fn find(&mut self, error: &dyn Error) {
+        self.findings.push(Finding { rule: None, text: chain_text(error) });
+        self.sound = false;
+    }
 }
 
 fn report(found: &CheckReport) -> Report {

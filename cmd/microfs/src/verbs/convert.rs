@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,14 +18,15 @@ use microfs_oci::media_type::{
     SOURCE_MANIFEST_DIGEST,
 };
 use microfs_oci::{
-    ImageSpec, LayerReader, Layout, NewLayer, Platform, Reference, Session, Source, SourceImage,
-    SourceLayer,
+    ImageSpec, LayerReader, Layout, NewLayer, OciError, Platform, Reference, Session, Source,
+    SourceError, SourceImage, SourceLayer,
 };
 use rayon::ThreadPool;
 use serde::Serialize;
 
 use super::build::commit_layer;
 use crate::exit::Outcome;
+use crate::image;
 use crate::options::{self, PlatformArgs, ThreadArgs};
 use crate::output;
 use crate::progress::Bar;
@@ -99,12 +100,12 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
         [image] => Reference::parse_new(image)?,
         _ => bail!("an image is named OCI-DIR TAG or OCI-DIR:TAG"),
     };
-    let tag = reference.tag_to_write()?;
+    let tag = image::tag_to_write(&reference)?;
     // Archives that cannot be read in place are spooled where TMPDIR says.
-    let source = Source::open(&args.source, &std::env::temp_dir())?;
-    let image = &source.image(&args.platform.request())?;
-    let layout = Layout::create_or_open(&reference.layout)?;
-    let session = layout.begin()?;
+    let source = Source::open(&args.source, &std::env::temp_dir()).map_err(advised)?;
+    let source = &source.image(&args.platform.request())?;
+    let session = image::writing("convert", Session::in_new(&reference.layout))?;
+    let layout = session.layout().clone();
     let options = LayerOptions {
         writer: Options {
             block_log: args.block_size,
@@ -112,11 +113,11 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
             ..Options::default()
         },
     };
-    let total = image.layers.iter().map(SourceLayer::size).fold(0, u64::saturating_add);
+    let total = source.layers.iter().map(SourceLayer::size).fold(0, u64::saturating_add);
     let bar = Bar::bytes("converting", total, args.quiet || args.json);
     let work = Work {
         session: &session,
-        image,
+        image: source,
         options: &options,
         key: options_key(&options.writer),
         pool: args.threads.pool()?,
@@ -128,9 +129,9 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
     check_links(&layout, &done)?;
     let spec = ImageSpec {
         layers: done.iter().map(|done| done.layer.clone()).collect(),
-        source_config: image.config_json.clone(),
-        platform: image.config_json.is_none().then(Platform::host),
-        annotations: annotations(image),
+        source_config: source.config_json.clone(),
+        platform: source.config_json.is_none().then(Platform::host),
+        annotations: annotations(source),
         ..ImageSpec::default()
     };
     let assembled = session.assemble(&spec)?;
@@ -139,11 +140,19 @@ pub fn run(args: &ConvertArgs) -> anyhow::Result<Outcome> {
         layout: layout.path().display().to_string(),
         tag: tag.to_owned(),
         manifest: assembled.manifest.digest.to_string(),
-        source_manifest: image.manifest_digest.as_ref().map(ToString::to_string),
+        source_manifest: source.manifest_digest.as_ref().map(ToString::to_string),
         layers: done.iter().map(layer_report).collect(),
     };
     print(args, &report)?;
     Ok(Outcome::Done)
+}
+
+/// What the library cannot know: where its folder for temporary files is from.
+fn advised(error: OciError) -> anyhow::Error {
+    let full =
+        matches!(&error, OciError::Source(inner) if matches!(**inner, SourceError::NoSpace { .. }));
+    let error = anyhow::Error::from(error);
+    if full { error.context("TMPDIR must name a folder with room for the archive") } else { error }
 }
 
 /// What, beside the source layer, decides a converted layer's bytes.
@@ -334,18 +343,20 @@ fn print(args: &ConvertArgs, report: &Report) -> anyhow::Result<()> {
     if args.quiet {
         return Ok(());
     }
-    println!("{}:{}\n  {}", report.layout, report.tag, report.manifest);
+    let mut out = output::stdout();
+    writeln!(out, "{}:{}\n  {}", report.layout, report.tag, report.manifest)?;
     for layer in &report.layers {
-        println!(
+        writeln!(
+            out,
             "  {} from {} ({} from {}){}",
             layer.layer,
             layer.source,
             output::human(layer.bytes),
             output::human(layer.source_bytes),
             if layer.reused { ", converted before" } else { "" },
-        );
+        )?;
     }
     let reused = report.layers.iter().filter(|layer| layer.reused).count();
-    println!("  {} layers, {reused} of them converted before", report.layers.len());
-    Ok(())
+    writeln!(out, "  {} layers, {reused} of them converted before", report.layers.len())?;
+    Ok(out.flush()?)
 }

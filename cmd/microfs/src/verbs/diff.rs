@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::exit::Outcome;
 use crate::image;
-use crate::options::PlatformArgs;
+use crate::options::{self, PlatformArgs};
 use crate::output;
 
 /// Compare an image with a directory, every attribute and byte
@@ -23,7 +23,7 @@ use crate::output;
 #[derive(Debug, Args)]
 pub struct DiffArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the directory
-    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "DIRECTORY"])]
+    #[arg(required = true, num_args = 1..=3, value_name = options::THEN_DIRECTORY)]
     words: Vec<OsString>,
     /// Leave out what matches a .gitignore-style pattern; repeatable
     #[arg(long, short, value_name = "PATTERN")]

@@ -1,5 +1,6 @@
 //! `microfs completions` and `microfs manual`: made from the grammar itself.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -27,7 +28,12 @@ pub struct ManualArgs {
 /// Prints the completion script.
 pub fn completions(args: &CompletionsArgs) -> anyhow::Result<Outcome> {
     let mut command = Cli::command();
-    clap_complete::generate(args.shell, &mut command, "microfs", &mut output::stdout());
+    // Into memory first: it panics when it cannot write.
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "microfs", &mut script);
+    let mut out = output::stdout();
+    out.write_all(&script)?;
+    out.flush()?;
     Ok(Outcome::Done)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +11,7 @@ use clap::Args;
 use microfs::export::{ExportError, ExportOptions, Exported, write_layer, write_tree};
 use microfs::stack::StackOptions;
 use microfs_oci::{
-    HistoryChange, Image, ImageLayer, ImageSpec, Layout, NewLayer, Reference, Selector, Session,
+    HistoryChange, Image, ImageLayer, ImageSpec, NewLayer, Reference, Selector, Session,
     TarCompression, TarLayerWriter,
 };
 use rayon::ThreadPool;
@@ -165,14 +166,14 @@ impl Sockets {
         self.first_skipped_sockets.truncate(microfs::export::SOCKETS_LISTED);
     }
 
-    fn print(&self) {
+    fn print(&self) -> anyhow::Result<()> {
         for path in &self.first_skipped_sockets {
-            eprintln!("microfs: left out {path:?}: it is a socket");
+            output::remark(format_args!("left out {path:?}: it is a socket"))?;
         }
         let listed = u64::try_from(self.first_skipped_sockets.len()).unwrap_or(u64::MAX);
         match self.skipped_sockets.saturating_sub(listed) {
-            0 => {}
-            more => eprintln!("microfs: left out {more} more sockets"),
+            0 => Ok(()),
+            more => output::remark(format_args!("left out {more} more sockets")),
         }
     }
 }
@@ -206,11 +207,11 @@ fn to_layout(
         _ => to,
     };
     let tag = to.tag_to_write()?;
-    let layout = Layout::create_or_open(&to.layout)?;
+    let session = image::writing("export", Session::in_new(&to.layout))?;
+    let layout = session.layout();
     if opened.image.tag() == Some(tag) && image::is_same(layout.path(), opened.layout.path())? {
         bail!("{} is the image itself: give the export another tag", image::reference_text(&to));
     }
-    let session = layout.begin()?;
     let bar = Bar::bytes("exporting", total(&opened), args.quiet || args.json);
     let work = Work { args, opened: &opened, session: &session, bar: &bar };
     let done = if args.squash { work.merged() } else { work.all_layers(&*args.threads.pool()?) };
@@ -332,19 +333,21 @@ fn print(args: &ExportArgs, report: &Report) -> anyhow::Result<()> {
     if args.json {
         return output::json(report);
     }
-    report.sockets.print();
+    report.sockets.print()?;
     if args.quiet {
         return Ok(());
     }
-    println!("{}:{}\n  {}", report.layout, report.tag, report.manifest);
+    let mut out = output::stdout();
+    writeln!(out, "{}:{}\n  {}", report.layout, report.tag, report.manifest)?;
     for layer in &report.layers {
-        println!(
+        writeln!(
+            out,
             "  {} from {} ({} from {})",
             layer.layer,
             layer.source.as_deref().unwrap_or("the merged tree"),
             output::human(layer.bytes),
             output::human(layer.tar_bytes),
-        );
+        )?;
     }
-    Ok(())
+    Ok(out.flush()?)
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::exit::Outcome;
 use crate::image;
-use crate::options::{PlatformArgs, ThreadArgs};
+use crate::options::{self, PlatformArgs, ThreadArgs};
 use crate::output;
 use crate::progress::Bar;
 
@@ -22,7 +22,7 @@ use crate::progress::Bar;
 #[derive(Debug, Args)]
 pub struct ExtractArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the directory, which must be empty
-    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "DIRECTORY"])]
+    #[arg(required = true, num_args = 1..=3, value_name = options::THEN_DIRECTORY)]
     words: Vec<OsString>,
     /// Unpack into a directory that is not empty, over what is in the way
     #[arg(long, short)]
@@ -83,13 +83,14 @@ pub fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     for lost in &report.first_not_restored {
-        eprintln!("microfs: {:?}: cannot restore {}", lost.path, lost.what);
+        output::remark(format_args!("{:?}: cannot restore {}", lost.path, lost.what))?;
     }
     if report.not_restored > 0 {
-        eprintln!("microfs: {} properties could not be restored", report.not_restored);
+        let count = report.not_restored;
+        output::remark(format_args!("{count} properties could not be restored"))?;
     }
     if !args.quiet {
-        println!(
+        output::line(format_args!(
             "{} files, {} directories, {} symbolic links, {} special files, {} further names; {}",
             report.files,
             report.directories,
@@ -97,7 +98,7 @@ pub fn run(args: &ExtractArgs) -> anyhow::Result<Outcome> {
             report.devices.saturating_add(report.fifos).saturating_add(report.sockets),
             report.hard_links,
             output::human(report.bytes),
-        );
+        ))?;
     }
     Ok(Outcome::Done)
 }

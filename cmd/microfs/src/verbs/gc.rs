@@ -8,6 +8,7 @@ use microfs_oci::{GcOptions, Layout};
 use serde::Serialize;
 
 use crate::exit::Outcome;
+use crate::image;
 use crate::output;
 
 /// Remove what no image of a layout uses
@@ -49,7 +50,7 @@ struct Removed {
 pub fn run(args: &GcArgs) -> anyhow::Result<Outcome> {
     let layout = Layout::open(&args.layout)?;
     let options = GcOptions { dry_run: args.dry_run, ..GcOptions::default() };
-    let found = layout.gc(&options)?;
+    let found = image::writing("gc", layout.gc(&options))?;
     let removed = found.removed.iter();
     let report = Report {
         dry_run: args.dry_run,

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use microfs_oci::Layout;
+use microfs_oci::{Layout, OciError};
 use serde::Serialize;
 
-use crate::exit::Outcome;
+use crate::exit::{Outcome, chain_text};
 use crate::output;
 
 /// List the images of a layout
@@ -31,11 +31,14 @@ struct Row {
     problem: Option<String>,
 }
 
-/// Prints one line for each manifest.
+/// Prints one line for each manifest, and one on standard error for each
+/// entry of the index that is broken.
 pub fn run(args: &ImagesArgs) -> anyhow::Result<Outcome> {
     let layout = Layout::open(&args.layout)?;
+    let index = layout.index()?;
+    let broken = index.broken();
     let mut rows = Vec::new();
-    for listed in layout.list()? {
+    for listed in layout.list_of(&index) {
         let tag = listed.entry.tag().map(str::to_owned);
         let broken = |digest: String, problem: String| Row {
             tag: tag.clone(),
@@ -69,7 +72,7 @@ pub fn run(args: &ImagesArgs) -> anyhow::Result<Outcome> {
     }
     if args.json {
         output::json(&rows)?;
-        return Ok(Outcome::Done);
+        return outcome(&broken);
     }
     let mut out = output::stdout();
     for row in &rows {
@@ -83,5 +86,13 @@ pub fn run(args: &ImagesArgs) -> anyhow::Result<Outcome> {
         }
     }
     out.flush()?;
-    Ok(Outcome::Done)
+    outcome(&broken)
+}
+
+/// Names each entry that cannot be listed; with one, the list is not whole.
+fn outcome(broken: &[OciError]) -> anyhow::Result<Outcome> {
+    for error in broken {
+        output::remark(format_args!("{}", chain_text(error)))?;
+    }
+    Ok(if broken.is_empty() { Outcome::Done } else { Outcome::Negative })
 }

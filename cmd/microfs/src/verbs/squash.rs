@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use anyhow::bail;
 use clap::Args;
 use microfs::compress::Compression;
 use microfs::squash::squash;
@@ -26,7 +25,7 @@ use crate::progress::Bar;
 #[derive(Debug, Args)]
 pub struct SquashArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the tag of the new image
-    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "NEW-TAG"])]
+    #[arg(required = true, num_args = 1..=3, value_name = options::THEN_TAG)]
     words: Vec<OsString>,
     /// Bytes of content that are compressed together: a power of two, 512 to 1M
     #[arg(long, short, value_name = "SIZE", default_value = "128K", value_parser = options::block_log)]
@@ -69,13 +68,11 @@ struct Report {
 /// Merges the layers of an image and tags the result.
 pub fn run(args: &SquashArgs) -> anyhow::Result<Outcome> {
     let (reference, rest) = image::split(&args.words, 1)?;
-    let Some(tag) = rest.first().and_then(|word| word.to_str()) else {
-        bail!("the new tag is not UTF-8");
-    };
+    let tag = image::new_tag(&reference.layout, rest.first())?;
     check_tag(tag)?;
     let opened = image::open(&reference, &args.platform.request(), &StackOptions::default())?;
     let source = &opened.image;
-    let session = opened.layout.begin()?;
+    let session = image::writing("squash", opened.layout.begin())?;
     let total = opened.stack.totals().plain_bytes;
     let bar = Bar::bytes("squashing", total, args.quiet || args.json);
     let options = Options {
@@ -127,7 +124,7 @@ fn print(args: &SquashArgs, report: &Report) -> anyhow::Result<()> {
         return output::json(report);
     }
     if !args.quiet {
-        println!(
+        output::line(format_args!(
             "{}:{}\n  {}\n  {} inodes, {} of content in {}; {} layers had {}",
             report.layout,
             report.tag,
@@ -137,7 +134,7 @@ fn print(args: &SquashArgs, report: &Report) -> anyhow::Result<()> {
             output::human(report.layer_bytes),
             report.source_layers,
             output::human(report.source_bytes),
-        );
+        ))?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `microfs status`
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -26,42 +27,51 @@ pub fn run(args: &StatusArgs) -> anyhow::Result<Outcome> {
     if args.json {
         output::json(&report)?;
     } else {
-        print(&report);
+        print(&report)?;
     }
     Ok(Outcome::Done)
 }
 
-fn print(report: &Report) {
-    println!("image     {}\n          {}", report.image, report.manifest);
-    println!("process   {}", report.pid);
+fn print(report: &Report) -> anyhow::Result<()> {
+    let mut out = output::stdout();
+    writeln!(out, "image     {}\n          {}", report.image, report.manifest)?;
+    writeln!(out, "process   {}", report.pid)?;
     let mut requests: Vec<_> = report.requests.iter().filter(|(_, count)| **count > 0).collect();
     requests.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
     let requests: Vec<_> = requests.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    println!("requests  {}", requests.join(", "));
-    println!(
+    writeln!(out, "requests  {}", requests.join(", "))?;
+    writeln!(
+        out,
         "content   {} on request; {} blocks decoded, {} from {}",
         human(report.bytes_read),
         report.blocks_decoded,
         human(report.plain_bytes_decoded),
         human(report.stored_bytes_read),
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "cache     {}; {} hits, {} misses",
         human(report.cache_bytes),
         report.cache_hits,
         report.cache_misses
-    );
-    println!(
+    )?;
+    writeln!(
+        out,
         "pushed    {} in {} runs; {} wasted, {} left out",
         human(report.bytes_pushed),
         report.pushes,
         report.pushes_wasted,
         report.pushes_dropped
-    );
+    )?;
     if let Some(median) = report.latency.get("read").and_then(|ranges| median(ranges)) {
-        println!("reads     half of them answered in less than {median} µs");
+        writeln!(out, "reads     half of them answered in less than {median} µs")?;
     }
-    println!("errors    {} for damage, {} for faults of the server", report.errors, report.panics);
+    writeln!(
+        out,
+        "errors    {} for damage, {} for faults of the server",
+        report.errors, report.panics
+    )?;
+    Ok(out.flush()?)
 }
 
 /// The upper end of the range that the median lies in.

@@ -8,12 +8,13 @@ use microfs_oci::{Layout, Reference, Selector};
 
 use crate::exit::Outcome;
 use crate::image;
+use crate::options;
 
 /// Give an image another tag
 #[derive(Debug, Args)]
 pub struct TagArgs {
     /// OCI-DIR TAG or OCI-DIR:TAG, then the new tag
-    #[arg(required = true, num_args = 2..=3, value_names = ["OCI-DIR[:TAG]", "NEW-TAG"])]
+    #[arg(required = true, num_args = 1..=3, value_name = options::THEN_TAG)]
     words: Vec<OsString>,
 }
 
@@ -35,16 +36,16 @@ fn tag_of(reference: &Reference) -> anyhow::Result<&str> {
 /// Adds a tag.
 pub fn run(args: &TagArgs) -> anyhow::Result<Outcome> {
     let (reference, rest) = image::split(&args.words, 1)?;
-    let Some(new) = rest.first().and_then(|word| word.to_str()) else {
-        bail!("the new tag is not UTF-8");
-    };
-    Layout::open(&reference.layout)?.tag(tag_of(&reference)?, new)?;
+    let new = image::new_tag(&reference.layout, rest.first())?;
+    let layout = Layout::open(&reference.layout)?;
+    image::writing("tag", layout.tag(tag_of(&reference)?, new))?;
     Ok(Outcome::Done)
 }
 
 /// Removes a tag.
 pub fn run_untag(args: &UntagArgs) -> anyhow::Result<Outcome> {
     let (reference, _) = image::split(&args.words, 0)?;
-    Layout::open(&reference.layout)?.untag(tag_of(&reference)?)?;
+    let layout = Layout::open(&reference.layout)?;
+    image::writing("untag", layout.untag(tag_of(&reference)?))?;
     Ok(Outcome::Done)
 }

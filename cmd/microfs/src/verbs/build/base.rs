@@ -30,6 +30,7 @@ impl Base {
         name: &str,
         platform: Option<Platform>,
     ) -> anyhow::Result<Self> {
+        let name = image::without_layout(layout.path(), name).unwrap_or(name);
         let selector = match name.strip_prefix('@').unwrap_or(name).parse::<Digest>() {
             Ok(digest) => Selector::Digest(digest),
             Err(_) => Selector::Tag(name.to_owned()),

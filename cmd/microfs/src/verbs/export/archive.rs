@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use microfs::export::{Exported, write_tree};
 use microfs::stack::StackOptions;
 use microfs_oci::{Reference, TarCompression, TarEncoder};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use super::{ExportArgs, Sockets, advised, options, total};
@@ -64,7 +67,7 @@ pub fn run(
         Ok(exported)
     };
     let exported = match target {
-        Target::Stdout => write(&mut io::stdout().lock()),
+        Target::Stdout => write(&mut output::stdout()),
         Target::File(path) => to_file(path, write),
     };
     bar.finish();
@@ -72,7 +75,7 @@ pub fn run(
     let mut sockets = Sockets::default();
     sockets.add(&exported);
     let Target::File(path) = target else {
-        sockets.print();
+        sockets.print()?;
         return Ok(Outcome::Done);
     };
     let report = Report {
@@ -85,24 +88,69 @@ pub fn run(
         output::json(&report)?;
         return Ok(Outcome::Done);
     }
-    report.sockets.print();
+    report.sockets.print()?;
     if !args.quiet {
         let size = output::human(report.tar_bytes);
-        println!("{}\n  {} members, {size}", report.file, report.members);
+        output::line(format_args!("{}\n  {} members, {size}", report.file, report.members))?;
     }
     Ok(Outcome::Done)
 }
 
-/// A file that is being written beside its place.
+/// A file that is being written and has no name, or one beside its place.
 struct Beside {
     path: PathBuf,
     file: File,
+    named: bool,
+}
+
+impl Beside {
+    /// Without a name nothing is left when the process is killed; not every
+    /// filesystem has such files, and naming one takes `/proc`.
+    fn create(path: PathBuf) -> io::Result<Self> {
+        let folder = match path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        if let Ok(fd) = rustix::fs::open(folder, flags, mode)
+            && Path::new(&descriptor(&fd)).exists()
+        {
+            return Ok(Self { path, file: File::from(fd), named: false });
+        }
+        let file = File::create_new(&path)?;
+        Ok(Self { path, file, named: true })
+    }
+
+    /// Gives it its name, instead of what has that.
+    fn put_in_place(&mut self, place: &Path) -> io::Result<()> {
+        if !self.named {
+            let name = descriptor(&self.file);
+            let link = |to: &Path| rustix::fs::linkat(CWD, &name, CWD, to, AtFlags::SYMLINK_FOLLOW);
+            match link(place) {
+                Ok(()) => return Ok(()),
+                // A link replaces nothing: a rename does.
+                Err(Errno::EXIST) => link(&self.path)?,
+                Err(errno) => return Err(errno.into()),
+            }
+            self.named = true;
+        }
+        std::fs::rename(&self.path, place)?;
+        self.named = false;
+        Ok(())
+    }
+}
+
+/// Where `/proc` shows an open file.
+fn descriptor(file: &impl AsRawFd) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // Not there any more when it was put in place.
-        let _ = std::fs::remove_file(&self.path);
+        if self.named {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -128,10 +176,9 @@ fn to_file<T>(
     beside.push(name);
     beside.push(format!(".{}.tmp", std::process::id()));
     let beside = place.with_file_name(beside);
-    let file = File::create_new(&beside).with_context(failed)?;
-    let mut beside = Beside { path: beside, file };
+    let mut beside = Beside::create(beside).with_context(failed)?;
     let written = write(&mut beside.file)?;
     beside.file.sync_all().with_context(failed)?;
-    std::fs::rename(&beside.path, &place).with_context(failed)?;
+    beside.put_in_place(&place).with_context(failed)?;
     Ok(written)
 }
