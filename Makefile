@@ -17,10 +17,12 @@ SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
 BUILD_PACKAGES := gcc libc6-dev
 DEMO_PACKAGES := $(BUILD_PACKAGES) fuse3 mmdebstrap mount uidmap
-TEST_PACKAGES := $(DEMO_PACKAGES) acl attr bubblewrap buildah charliecloud-runtime crun erofs-utils fuse-overlayfs jq \
+TEST_PACKAGES := $(DEMO_PACKAGES) acl attr bubblewrap buildah charliecloud-runtime crun erofs-utils fuse-overlayfs hyperfine jq \
 	libcap2-bin podman python3 python3-pip python3-venv python3-zstandard runc skopeo \
 	squashfs-tools squashfuse strace tar time umoci zstd
-BENCH_PACKAGES := $(DEMO_PACKAGES) squashfs-tools squashfuse
+BENCH_PACKAGES := $(DEMO_PACKAGES) attr erofs-utils hyperfine runc squashfs-tools squashfuse
+# Measured too where Debian has them.
+BENCH_EXTRAS := erofsfuse
 
 # Where `make install` puts things.
 PREFIX ?= /usr/local
@@ -32,6 +34,9 @@ MANDIR = $(DESTDIR)$(PREFIX)/share/man/man1
 BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
+
+# Further options of rofsbench, such as `--quick` or `--save testdata/bench`; see `rofsbench --help`.
+BENCH_OPTIONS ?=
 
 # Which of the hard inputs run, such as `--kind rootfs` or `--case 'sparse-*'`; all by default.
 NASTY_OPTIONS ?=
@@ -146,9 +151,14 @@ deps:
 	$(PYTHON) testdata/deps.py
 
 .PHONY: bench
-bench: build ## Compare build and read with squashfs, on the demo's tree or ROOTFS=DIR
-	@testdata/setup.sh $(BENCH_PACKAGES)
-	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/bench.sh
+bench: build ## Measure reading beside all peers that Debian has, of a Debian tree or ROOTFS=DIR
+	@extras=()
+	for package in $(BENCH_EXTRAS); do
+		if [[ -n $$(apt-cache madison "$$package" 2>/dev/null) ]]; then extras+=("$$package"); fi
+	done
+	testdata/setup.sh $(BENCH_PACKAGES) "$${extras[@]}"
+	$(SUDO) $(TARGET_DIR)/release/rofsbench --work $(TARGET_DIR)/bench \
+		$(if $(ROOTFS),--rootfs $(ROOTFS)) $(BENCH_OPTIONS)
 
 .PHONY: install
 install: ## Install below PREFIX (default /usr/local), DESTDIR before it
@@ -157,6 +167,7 @@ install: ## Install below PREFIX (default /usr/local), DESTDIR before it
 	install -d $(BINDIR) $(SBINDIR) $(MANDIR) $(BASHDIR) $(ZSHDIR) $(FISHDIR)
 	install -m 755 "$$program" $(BINDIR)/microfs
 	ln -sf $(PREFIX)/bin/microfs $(SBINDIR)/mount.microfs
+	ln -sf $(PREFIX)/bin/microfs $(SBINDIR)/mount.fuse.microfs
 	"$$program" manual $(MANDIR)
 	"$$program" completions bash >$(BASHDIR)/microfs
 	"$$program" completions zsh >$(ZSHDIR)/_microfs

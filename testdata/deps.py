@@ -20,6 +20,7 @@ CRATES = {
     "microfs-oci": set(),
     "microfs-fuse": {"microfs"},
     "microfs-cli": {"microfs", "microfs-oci", "microfs-fuse"},
+    "rofsbench": set(),
 }
 
 # Crate of the workspace -> crates from elsewhere that must not be below it, near or far.

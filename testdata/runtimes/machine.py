@@ -83,11 +83,11 @@ def processes():
 
 
 def wait_until(is_so, what):
-    for _ in range(1000):
+    for _ in range(3000):
         if is_so():
             return
         time.sleep(0.01)
-    raise AssertionError(f"after 10 s: {what()}")
+    raise AssertionError(f"after 30 s: {what()}")
 
 
 class Case(unittest.TestCase):

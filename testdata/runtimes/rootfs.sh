@@ -26,6 +26,7 @@ if [[ ! -e $made.tar ]]; then
 	rm -rf "${dir:?}"/*
 	mkdir "$made.debs"
 	download="apt-get -qq -o APT::Sandbox::User=root download"
+	# shellcheck disable=SC2016 # mmdebstrap's shells expand it
 	# The downloads are made in the new system: its versions, not this system's.
 	mmdebstrap --quiet --format=tar --variant=apt --include=python3 \
 		--dpkgopt=force-unsafe-io \
