@@ -63,7 +63,7 @@ demo: setup-demo build ## Build, check, mount and compare a Debian root filesyst
 	MICROFS=$(TARGET_DIR)/release/microfs DEMO_DIR=$(TARGET_DIR)/demo testdata/demo.sh
 
 .PHONY: test
-test: setup test-rust test-reader test-nasty check ## Run all tests and checks
+test: setup test-rust test-reader test-nasty test-runtimes test-images test-kills check ## Run all tests and checks
 
 .PHONY: test-rust
 test-rust: setup

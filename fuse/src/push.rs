@@ -5,7 +5,8 @@
 //! its own then puts the rest into the page cache, so that the next reads cost
 //! no request. Who has read two files of a block is taken to go through the
 //! tree, and is given the files of the next blocks as well, decoded before
-//! they are needed.
+//! they are needed. Who has read many blocks of a large file in no order is
+//! given the others too.
 //!
 //! It must never be a thread that serves: the kernel holds the page of a
 //! request locked until the reply, and would wait for itself. Nothing is lost
@@ -23,6 +24,7 @@ use self::worker::Worker;
 use crate::known::NodeSet;
 use crate::statistics::Statistics;
 
+mod dense;
 mod stream;
 mod worker;
 

@@ -157,6 +157,38 @@ fn a_part_of_a_large_block_brings_the_rest_of_it() {
     }
 }
 
+#[test]
+fn many_parts_of_a_large_file_bring_all_of_it() {
+    let scratch = Scratch::new();
+    let (source, layout, mount) = (scratch.dir("s"), scratch.join("l"), scratch.dir("m"));
+    let mut plan = Plan::new(Meta::plain(0o755));
+    let content = Content::whole(40 * 131_072 + 5000, Fill::Random(5));
+    plan.add(ROOT, b"large", What::File(content), Meta::plain(0o644));
+    plan.make(&source, None);
+    ok(words!["build", "-q", source, layout, "t"]);
+    ok(words!["mount", layout, "t", mount]);
+    let file = std::fs::File::open(mount.join("large")).unwrap();
+    let expected = std::fs::read(source.join("large")).unwrap();
+    let mut page = [0; 4096];
+    // 16 of 41 blocks; from the end, so that the kernel reads nothing ahead.
+    for block in (4..20u64).rev().map(|half| half * 2) {
+        let offset = block * 131_072 + 65_536;
+        file.read_exact_at(&mut page, offset).unwrap();
+        let start = usize::try_from(offset).unwrap();
+        assert_eq!(page, expected[start..start + 4096]);
+    }
+    // Each block in one go, none of them twice.
+    let before = count(&wait_for(&mount, "/pushes", 41), "/requests/read");
+    let mut found = vec![0; expected.len()];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert!(found == expected, "other content");
+    let after = status(&mount);
+    assert_eq!(count(&after, "/requests/read"), before, "all was there");
+    assert_eq!(count(&after, "/pushes"), 41);
+    drop(file);
+    unmount(&mount);
+}
+
 /// Reads everything from several threads in different orders, over and over,
 /// while the kernel is made to forget.
 #[test]

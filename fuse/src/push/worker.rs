@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use microfs::ReadError;
 use microfs::reader::Block;
 use microfs::stack::{LayerInode, NodeNum, PackedFile, Stack};
 use rustix::io::Errno;
 
+use super::dense::Dense;
 use super::stream::{Stream, Streams};
 use super::{Job, Kernel};
 use crate::reply::store;
@@ -24,6 +25,9 @@ const NEIGHBOURS_MAX: usize = 2048;
 /// are where the first of them is, and large ones have blocks of their own.
 const STRANGERS_MAX: u32 = 8;
 
+/// Bytes of a piece of a file that is read in no order, unless its blocks are larger.
+const PIECE: u32 = 128 << 10;
+
 /// What the thread works with.
 pub(super) struct Worker {
     stack: Arc<Stack>,
@@ -32,6 +36,8 @@ pub(super) struct Worker {
     statistics: Arc<Statistics>,
     recent: VecDeque<(u32, u64, NodeNum)>,
     streams: Streams,
+    dense: Dense,
+    piece: Vec<u8>,
 }
 
 impl Worker {
@@ -41,15 +47,51 @@ impl Worker {
         kernel: Arc<Kernel>,
         statistics: Arc<Statistics>,
     ) -> Self {
-        let recent = VecDeque::with_capacity(RECENT);
-        Self { stack, device, kernel, statistics, recent, streams: Streams::default() }
+        let unit = stack.block_size().max(PIECE);
+        Self {
+            stack,
+            device,
+            kernel,
+            statistics,
+            recent: VecDeque::with_capacity(RECENT),
+            streams: Streams::default(),
+            dense: Dense::new(unit.into()),
+            piece: vec![0; usize::try_from(unit).unwrap_or(0)],
+        }
     }
 
     pub(super) fn run(mut self, queue: &Receiver<Job>) {
-        while let Ok(job) = queue.recv() {
+        loop {
+            let next = if self.dense.is_pending() {
+                queue.try_recv()
+            } else {
+                queue.recv().map_err(|_| TryRecvError::Disconnected)
+            };
             // What cannot be read now is read, and reported, when it is asked for.
-            let _ = if job.is_small { self.small(&job) } else { self.large(&job) };
+            let _ = match next {
+                Ok(job) if job.is_small => self.small(&job),
+                Ok(job) => self.large(&job),
+                Err(TryRecvError::Empty) => self.rest(),
+                Err(TryRecvError::Disconnected) => return,
+            };
         }
+    }
+
+    /// A piece of a file that is read in no order.
+    fn rest(&mut self) -> Result<(), ReadError> {
+        let Some(piece) = self.dense.next() else { return Ok(()) };
+        let length = match self.stack.read_at(piece.node, piece.offset, &mut self.piece) {
+            Ok(length) => length,
+            Err(error) => {
+                self.dense.forget(piece.node);
+                return Err(error);
+            }
+        };
+        let bytes = self.piece.get(..length).unwrap_or_default();
+        if !self.store(piece.node, piece.offset, bytes) {
+            self.dense.forget(piece.node);
+        }
+        Ok(())
     }
 
     /// Whether a block was not pushed just now.
@@ -71,6 +113,8 @@ impl Worker {
         if self.is_news(share.layer, share.number, job.node) {
             let start = usize::try_from(share.block_offset).unwrap_or(usize::MAX);
             self.push(job.node, share.file_offset, &share.block, start, share.length.into());
+            let size = || self.stack.attr(job.node).ok().map(|attr| attr.size);
+            self.dense.touched(job.node, share.file_offset, share.length.into(), size);
         }
         Ok(())
     }
@@ -178,9 +222,14 @@ impl Worker {
 
     fn push(&self, node: NodeNum, offset: u64, block: &Block, start: usize, length: u64) -> bool {
         let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
-        let Some(bytes) = block.get(start..end).filter(|bytes| !bytes.is_empty()) else {
+        block.get(start..end).is_some_and(|bytes| self.store(node, offset, bytes))
+    }
+
+    /// Whether the kernel has taken it.
+    fn store(&self, node: NodeNum, offset: u64, bytes: &[u8]) -> bool {
+        if bytes.is_empty() {
             return false;
-        };
+        }
         match store(self.device.as_fd(), node.0, offset, bytes) {
             Ok(()) => {
                 self.statistics.count_push(bytes.len());
