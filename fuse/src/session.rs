@@ -91,10 +91,13 @@ pub fn mount(
     let (sender, events) = channel();
     let watcher = options.signals.then(|| Watcher::start(sender.clone())).transpose();
     let watcher = watcher.map_err(MountError::Start)?;
+    // Looked for while files can still be read whatever is mounted where: from
+    // here on one below the mount point would wait for this very thread.
+    let crew = Crew::for_mount(options);
     let Attached { device, keeper } = attach(&path, root.permissions, options)?;
     let statistics = Arc::new(Statistics::default());
     let log = options.log.clone();
-    let started = serve(stack, Arc::clone(&statistics), device, sender, options);
+    let started = serve(stack, Arc::clone(&statistics), device, sender, options, &crew);
     let found = started.and_then(|()| first_look(&path, &events));
     let found = found.inspect_err(|_| {
         // Best effort: the error that brought us here is the one to report.
@@ -150,6 +153,23 @@ pub fn mount_writable(
     Ok(mounted)
 }
 
+/// The threads that serve a mount.
+struct Crew {
+    threads: usize,
+    /// Each has its own queue in the kernel.
+    own_queues: bool,
+}
+
+impl Crew {
+    /// As many as asked for, or as the machine has a use for.
+    fn for_mount(options: &MountOptions) -> Self {
+        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let unasked = || cores().min(THREADS_UNASKED);
+        let threads = options.threads.map_or_else(unasked, NonZeroUsize::get).min(THREADS_MAX);
+        Self { threads, own_queues: threads >= THREADS_WITH_OWN_QUEUE && device_opens() }
+    }
+}
+
 /// Agrees with the kernel on how to talk, and starts talking.
 fn serve(
     stack: Arc<Stack>,
@@ -157,6 +177,7 @@ fn serve(
     device: OwnedFd,
     events: Sender<Event>,
     options: &MountOptions,
+    crew: &Crew,
 ) -> Result<(), MountError> {
     let acls = stack.xattr_knowledge().acl;
     let agreed = shake_hands(&device, options.masked, acls).map_err(MountError::Handshake)?;
@@ -166,15 +187,11 @@ fn serve(
     if options.push {
         adapter = adapter.with_pusher(&device);
     }
-    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = options.threads.map_or(cores.min(THREADS_UNASKED), NonZeroUsize::get);
-    let threads = threads.min(THREADS_MAX);
-    let own_queues = threads >= THREADS_WITH_OWN_QUEUE && device_opens();
     let ended = move |result| {
         // The receiver is gone only when nobody waits any more.
         let _ = events.send(Event::Ended(result));
     };
-    server::start(adapter, device, threads, own_queues, ended).map_err(MountError::Start)
+    server::start(adapter, device, crew.threads, crew.own_queues, ended).map_err(MountError::Start)
 }
 
 /// Reads the root through the mount: it answers, and the kernel has the

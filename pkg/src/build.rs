@@ -135,7 +135,10 @@ fn write_file<W: Write>(
 ) -> Result<(), WriteError> {
     let max = writer.piece_max();
     if size == 0 {
-        return Ok(());
+        return inputs
+            .tolerate(node, inputs.check_empty(node))
+            .map(|_| ())
+            .map_err(WriteError::Source);
     }
     if size <= wide(max) {
         let shared = Arc::clone(inputs);
@@ -218,6 +221,10 @@ impl Inputs {
 
     fn open(&self, node: NodeId) -> Result<SourceFile<'_>, SourceError> {
         Ok(self.sources.open(&self.tree, node)?)
+    }
+
+    fn check_empty(&self, node: NodeId) -> Result<Vec<Segment>, ScanError> {
+        self.sources.open(&self.tree, node)?.finish().map(|()| Vec::new())
     }
 
     fn read_small(&self, node: NodeId) -> Result<Vec<Segment>, ScanError> {

@@ -265,3 +265,22 @@ fn the_layers_below_stay_when_their_tag_goes() {
     succeed(tool("skopeo").args(["copy", "-q", &name(&layout), &name(&copy)]));
     assert_image_is(&copy, "b", &source, &scratch);
 }
+
+/// As many names that looking at each of them for each of them would take minutes.
+#[test]
+fn very_many_names_of_one_file_in_two_layers() {
+    const NAMES: usize = 20_000;
+    let scratch = Scratch::new();
+    let (source, layout) = (scratch.dir("source"), scratch.join("layout"));
+    std::fs::write(source.join("first"), "content").unwrap();
+    for number in 1..NAMES {
+        std::fs::hard_link(source.join("first"), source.join(number.to_string())).unwrap();
+    }
+    ok(words!["build", "-q", source, layout, "one"]);
+    std::fs::write(source.join("other"), "").unwrap();
+    build_on(&source, &layout, "one", "two");
+    let listed = ok(words!["ls", layout, "two"]);
+    let counted = format!(" {NAMES} ");
+    assert_eq!(listed.lines().filter(|line| line.contains(&counted)).count(), NAMES);
+    assert_eq!(ok(words!["diff", layout, "two", source]), "");
+}

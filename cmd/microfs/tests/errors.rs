@@ -449,3 +449,21 @@ fn options_may_stand_between_words() {
         .is_empty()
     );
 }
+
+/// Their size is 0 whatever they hold.
+#[test]
+fn files_of_proc_are_no_files_to_build() {
+    let scratch = Scratch::new();
+    let layout = scratch.join("layout");
+    let source = "/proc/sys/kernel/random";
+    refuse(
+        words!["build", "-q", source, layout, "t"],
+        &["/proc/sys/kernel/random/", "more content than its size says", "leave that out"],
+    );
+    assert!(!layout.exists());
+    let skipped =
+        output(&mut microfs(words!["build", "-q", "--on-error", "skip", source, layout, "t"]));
+    let said = String::from_utf8(skipped.stderr).unwrap();
+    assert!(skipped.status.success() && said.contains("boot_id"), "{said}");
+    assert!(!ok(words!["ls", layout, "t"]).contains("boot_id"));
+}

@@ -18,6 +18,9 @@ const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
+/// The largest size of a file in bytes.
+const OFFSET_MAX: u64 = i64::MAX.cast_unsigned();
+
 /// A regular file, open for reading, and what it was when it was opened.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
@@ -46,9 +49,27 @@ impl OpenFile {
         self.size
     }
 
-    /// Fails when the file is not what it was when it was opened.
+    /// Fails when the file is not what it was when it was opened, or goes on
+    /// behind its end, as those of proc do.
     pub(crate) fn check_unchanged(&self) -> Result<(), Fault> {
-        if Stat::of(&self.fd)?.version() == self.version { Ok(()) } else { Err(Fault::Changed) }
+        let more = self.has_byte_at(self.size)?;
+        match Stat::of(&self.fd)?.version() == self.version {
+            true if more => Err(Fault::Endless),
+            true => Ok(()),
+            false => Err(Fault::Changed),
+        }
+    }
+
+    fn has_byte_at(&self, offset: u64) -> Result<bool, Fault> {
+        loop {
+            match pread(&self.fd, &mut [0], offset) {
+                Ok(length) => return Ok(length > 0),
+                Err(Errno::INTR) => {}
+                // No file reaches there.
+                Err(Errno::INVAL | Errno::OVERFLOW) if offset >= OFFSET_MAX => return Ok(false),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
     }
 
     /// Fills the buffer; a file that ends before that is [`Fault::Changed`].

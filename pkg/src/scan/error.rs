@@ -36,6 +36,16 @@ pub enum ScanError {
         /// The object.
         path: PathBuf,
     },
+    /// The object has content behind its end: those of proc and the like say
+    /// that they are empty.
+    #[error(
+        "{path:?} has more content than its size says: it is not a stored file but made by a \
+         filesystem such as proc or sysfs; leave that out"
+    )]
+    Endless {
+        /// The object.
+        path: PathBuf,
+    },
     /// Any other failure to read.
     #[error("cannot read {path:?}")]
     Io {
@@ -112,6 +122,7 @@ impl ScanError {
             Self::Unreadable { .. }
             | Self::Vanished { .. }
             | Self::Changed { .. }
+            | Self::Endless { .. }
             | Self::Io { .. }
             | Self::Unsupported { source: TreeError::BadName { .. }, .. }
             | Self::Unsupported { source: TreeError::BadTarget { .. }, .. }
@@ -159,6 +170,8 @@ pub(crate) enum Fault {
     System(#[from] Errno),
     #[error("changed while it was read")]
     Changed,
+    #[error("more content than its size says")]
+    Endless,
     #[error(transparent)]
     Tree(#[from] TreeError),
     #[error("unknown file type")]
@@ -180,6 +193,7 @@ impl Fault {
             Self::System(Errno::NOENT) => ScanError::Vanished { path },
             Self::System(Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::STALE)
             | Self::Changed => ScanError::Changed { path },
+            Self::Endless => ScanError::Endless { path },
             Self::System(Errno::MFILE | Errno::NFILE | Errno::NOMEM) => {
                 ScanError::Exhausted { path, source: self.into_io() }
             }

@@ -1,6 +1,7 @@
 //! Link counts across layers: how many names of a file show.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
 use super::{LayerInode, NodeNum, Stack};
 use crate::error::ReadError;
@@ -11,6 +12,28 @@ use crate::format::inode::{Inode, InodeKind};
 pub(super) struct LinksBelow {
     by_target: HashMap<LayerInode, Vec<LayerInode>>,
     unresolved: Vec<LayerInode>,
+}
+
+/// Files whose counts are remembered; all are forgotten when there are more.
+const COUNTS_MAX: usize = 1 << 20;
+
+/// How many names show, of files that have several: every name is asked for
+/// the count of all, and each count looks at every name.
+#[derive(Debug, Default)]
+pub(super) struct LinkCounts(Mutex<HashMap<LayerInode, u32>>);
+
+impl LinkCounts {
+    fn get(&self, at: LayerInode) -> Option<u32> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&at).copied()
+    }
+
+    fn remember(&self, at: LayerInode, count: u32) {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if counts.len() >= COUNTS_MAX {
+            counts.clear();
+        }
+        counts.insert(at, count);
+    }
 }
 
 /// A hard link to a lower layer whose target is not there.
@@ -38,13 +61,18 @@ impl Stack {
         if candidates.len() == 1 && inode.links == 1 {
             return Ok(1);
         }
+        if let Some(count) = self.counts.get(at) {
+            return Ok(count);
+        }
         // Two layers may have one name for it.
         let mut paths = HashSet::new();
         for (candidate, links) in candidates {
             self.visible_of(candidate, links, at, &mut paths)?;
         }
         // Asked about through a name, so one is there at least.
-        Ok(u32::try_from(paths.len()).unwrap_or(u32::MAX).max(1))
+        let count = u32::try_from(paths.len()).unwrap_or(u32::MAX).max(1);
+        self.counts.remember(at, count);
+        Ok(count)
     }
 
     /// Adds those paths of `candidate` that show `target`.

@@ -111,6 +111,7 @@ pub struct Stack {
     knowledge: XattrKnowledge,
     redirects: Redirects,
     links: OnceLock<links::LinksBelow>,
+    counts: links::LinkCounts,
 }
 
 /// A blob and, where known, its SHA-256 for the blob tables of layers above.
@@ -169,10 +170,12 @@ impl Stack {
             knowledge,
             redirects: Redirects::default(),
             links: OnceLock::new(),
+            counts: links::LinkCounts::default(),
         };
         stack.redirect()?;
         // Numbers were given out while the redirects were not yet known.
         stack.merge = cache::MergeCache::new(options.listing_bytes);
+        stack.counts = links::LinkCounts::default();
         Ok(stack)
     }
 
