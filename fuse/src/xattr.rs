@@ -10,6 +10,10 @@ use crate::errno::Failure;
 /// Attributes that only `CAP_SYS_ADMIN` of the initial user namespace may
 /// see; the kernel guards their values, but leaves their names to the filesystem.
 const TRUSTED: &[u8] = b"trusted.";
+/// Names that `ls -l` asks every file for, until it hears that the filesystem
+/// knows nothing of the kind.
+const LABEL: &[u8] = b"security.selinux";
+const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
 /// Number of `CAP_SYS_ADMIN` in a capability set.
 const CAP_SYS_ADMIN: u32 = 21;
 
@@ -25,14 +29,17 @@ pub(crate) enum Answer {
 ///
 /// # Errors
 /// `ENOSYS` when no object of the stack has any attribute (the kernel then
-/// never asks again), `ENODATA`, `ERANGE`, and the stack's own errors.
+/// never asks again), `EOPNOTSUPP` for labels and ACLs when no object has any,
+/// `ENODATA`, `ERANGE`, and the stack's own errors.
 pub(crate) fn get(stack: &Stack, node: NodeNum, name: &[u8], size: u32) -> Result<Answer, Failure> {
     let known = stack.xattr_knowledge();
     if !known.any {
         return Err(Errno::NOSYS.into());
     }
     if !known.may_have(name) {
-        return Err(Errno::NODATA.into());
+        // Where ACLs occur the kernel itself asks, and takes that for a failure.
+        let is_foreign = name == LABEL || !known.acl && ACLS.contains(&name);
+        return Err(if is_foreign { Errno::NOTSUP } else { Errno::NODATA }.into());
     }
     let value = stack.xattr(node, name)?.ok_or(Errno::NODATA)?;
     fit(value, size)

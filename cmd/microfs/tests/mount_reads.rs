@@ -206,6 +206,36 @@ fn attributes_can_be_probed_for_their_size() {
     unmount(&at);
 }
 
+/// One file of the image has an attribute, none a label or an ACL: tools that
+/// look for these are told once that there is no such thing.
+#[test]
+fn labels_and_acls_that_no_file_has_are_not_asked_for_again() {
+    let scratch = Scratch::new();
+    let mut plan = one_file(&Content::whole(10, Fill::Zeros));
+    let meta = Meta { xattrs: vec![(b"user.a".to_vec(), b"1".to_vec())], ..Meta::plain(0o644) };
+    plan.add(ROOT, b"with", What::File(Content::default()), meta);
+    for number in 0..100 {
+        let name = format!("other {number}");
+        plan.add(ROOT, name.as_bytes(), What::File(Content::default()), Meta::plain(0o644));
+    }
+    let (_, at) = mounted(&scratch, &plan);
+    for name in ["security.selinux", "system.posix_acl_access", "system.posix_acl_default"] {
+        assert_eq!(rustix::fs::getxattr_query(&at, name), Err(Errno::NOTSUP), "{name}");
+    }
+    assert_eq!(rustix::fs::getxattr_query(&at, "security.ima"), Err(Errno::NODATA));
+    let asked = || {
+        let text = ok(words!["status", "--json", at]);
+        let status: serde_json::Value = serde_json::from_str(&text).unwrap();
+        status["requests"]["getxattr"].as_u64().unwrap()
+    };
+    let before = asked();
+    let listed = tool("ls").args(["-lR"]).arg(&at).output().unwrap();
+    assert!(listed.status.success() && listed.stderr.is_empty(), "{listed:?}");
+    assert_eq!(String::from_utf8(listed.stdout).unwrap().matches("other").count(), 100);
+    assert!(asked() - before < 10, "{} requests", asked() - before);
+    unmount(&at);
+}
+
 #[test]
 fn tools_that_keep_attributes_have_nothing_to_say_where_there_are_none() {
     let scratch = Scratch::new();
