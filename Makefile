@@ -35,6 +35,9 @@ BASHDIR = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 ZSHDIR = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 FISHDIR = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 
+# How long each fuzz target runs.
+FUZZ_SECONDS ?= 60
+
 # Further options of rofsbench, such as `--quick` or `--save testdata/bench`; see `rofsbench --help`.
 BENCH_OPTIONS ?=
 
@@ -159,6 +162,20 @@ bench: build ## Measure reading beside all peers that Debian has, of a Debian tr
 	testdata/setup.sh $(BENCH_PACKAGES) "$${extras[@]}"
 	$(SUDO) $(TARGET_DIR)/release/rofsbench --work $(TARGET_DIR)/bench \
 		$(if $(ROOTFS),--rootfs $(ROOTFS)) $(BENCH_OPTIONS)
+
+# cargo-fuzz wants compiler options that stable compilers know, but hide.
+.PHONY: fuzz
+fuzz: setup ## Feed mutated archives and blobs to the library, FUZZ_SECONDS=60 each
+	testdata/setup.sh g++
+	$(CARGO) fuzz --version >/dev/null 2>&1 || $(CARGO) install --locked cargo-fuzz
+	cd pkg
+	for target in archive blob; do
+		mkdir -p $(TARGET_DIR)/fuzz/$$target
+		RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run --sanitizer none --target-dir $(TARGET_DIR)/fuzz/build \
+			$$target $(TARGET_DIR)/fuzz/$$target -- \
+			-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=30 -max_len=65536 \
+			-artifact_prefix=$(TARGET_DIR)/fuzz/$$target-
+	done
 
 .PHONY: install
 install: ## Install below PREFIX (default /usr/local), DESTDIR before it
