@@ -55,6 +55,20 @@ pub enum OverlayError {
         #[source]
         source: io::Error,
     },
+    /// Another mount has its changes there.
+    #[error("changes in {} belong to a mount that is still there", .upper.display())]
+    InUse {
+        /// The upper directory.
+        upper: PathBuf,
+    },
+    /// There is something that overlayfs would remove.
+    #[error(
+        "{} has something in it that microfs did not put there, and that overlayfs would remove: use another directory for changes", .work.display()
+    )]
+    Foreign {
+        /// The directory for overlayfs itself.
+        work: PathBuf,
+    },
     /// The kernel refused the overlay.
     #[error(
         "cannot mount an overlay with changes in {}: its filesystem must be one that overlayfs takes (not overlayfs or NFS)", .upper.display()

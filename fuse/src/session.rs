@@ -1,5 +1,6 @@
 //! A mount from its making to its end.
 
+use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
@@ -26,7 +27,7 @@ use crate::place::{Place, Taken};
 use crate::server;
 use crate::signals::Watcher;
 use crate::statistics::Statistics;
-use crate::upper;
+use crate::upper::Prepared;
 
 /// Most threads that are started without being asked for.
 const THREADS_UNASKED: usize = 8;
@@ -71,6 +72,8 @@ pub struct Mounted {
     /// Held for what they do when dropped.
     _watcher: Option<Watcher>,
     _keeper: Option<UnixStream>,
+    /// Directories for changes are in use as long as it is open.
+    _changes: Option<File>,
 }
 
 /// Mounts a stack on a directory and serves it in threads of its own. When this
@@ -119,6 +122,7 @@ pub fn mount(
         seen: 0,
         _watcher: watcher,
         _keeper: keeper,
+        _changes: None,
     })
 }
 
@@ -135,10 +139,11 @@ pub fn mount_writable(
     options: &MountOptions,
 ) -> Result<Mounted, MountError> {
     let path = mount_point::check(mount_point, options.over)?;
-    upper::prepare(&stack, dirs)?;
+    let prepared = Prepared::new(&stack, dirs)?;
     if may_mount() {
         let mut mounted = mount(stack, &path, options)?;
         mounted.cover = Some(cover(&path, &path, dirs, options)?.into());
+        mounted._changes = Some(prepared.keep().map_err(MountError::Start)?);
         return Ok(mounted);
     }
     // Dropped last, when nothing is mounted on it any more.
@@ -150,6 +155,7 @@ pub fn mount_writable(
         return Err(MountError::Hide { path, source: Box::new(error) });
     }
     mounted.is_hidden = true;
+    mounted._changes = Some(prepared.keep().map_err(MountError::Start)?);
     Ok(mounted)
 }
 

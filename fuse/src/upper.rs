@@ -7,35 +7,114 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use microfs::stack::{Attr, NodeNum, Stack};
-use rustix::fs::{Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
+use rustix::fs::{FlockOperation, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags};
+use rustix::io::Errno;
 
 use crate::error::MountError;
 use crate::overlay::{OverlayError, Writable};
 
-/// Makes the directories that are missing, and the upper one like the image's
-/// root if nothing has used it yet.
-///
-/// What the caller may not set (owners, `trusted.*`), or the filesystem does
-/// not keep, stays as the system makes it.
-///
-/// # Errors
-/// [`MountError::Overlay`] and [`MountError::Root`].
-pub(crate) fn prepare(stack: &Stack, dirs: &Writable) -> Result<(), MountError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| OverlayError::Directory { path, source }
-    };
-    if is_fresh(dirs).map_err(failed(&dirs.upper))? {
-        let root = stack.attr(NodeNum::ROOT)?;
-        let xattrs = stack.xattrs(NodeNum::ROOT)?;
-        make_alike(&dirs.upper, &root, &xattrs).map_err(failed(&dirs.upper))?;
+/// Says in the directory for overlayfs itself that it is for that alone:
+/// overlayfs removes what it finds there.
+const MARK: &str = ".microfs";
+/// How long the process of a mount that is gone may take to end.
+const ENDING_MAX: Duration = Duration::from_secs(2);
+const STEP: Duration = Duration::from_millis(5);
+
+/// Directories that are ready for an overlay, which no other mount gets
+/// meanwhile. Dropped before [`Prepared::keep`], what was made is removed again.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    lock: File,
+    made: Vec<PathBuf>,
+}
+
+impl Prepared {
+    /// Makes the directories that are missing, and the upper one like the image's
+    /// root if nothing has used it yet.
+    ///
+    /// What the caller may not set (owners, `trusted.*`), or the filesystem does
+    /// not keep, stays as the system makes it.
+    ///
+    /// # Errors
+    /// [`MountError::Overlay`] and [`MountError::Root`].
+    pub(crate) fn new(stack: &Stack, dirs: &Writable) -> Result<Self, MountError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| OverlayError::Directory { path, source }
+        };
+        if is_foreign(&dirs.work).map_err(failed(&dirs.work))? {
+            return Err(OverlayError::Foreign { work: dirs.work.clone() }.into());
+        }
+        let is_new = !dirs.upper.try_exists().map_err(failed(&dirs.upper))?;
+        let is_fresh = is_fresh(dirs).map_err(failed(&dirs.upper))?;
+        let lock = File::open(&dirs.upper).map_err(failed(&dirs.upper))?;
+        if !is_ours_alone(&lock) {
+            return Err(OverlayError::InUse { upper: dirs.upper.clone() }.into());
+        }
+        let made = is_new.then(|| dirs.upper.clone()).into_iter().collect();
+        let mut prepared = Self { lock, made };
+        if is_fresh {
+            let root = stack.attr(NodeNum::ROOT)?;
+            let xattrs = stack.xattrs(NodeNum::ROOT)?;
+            make_alike(&dirs.upper, &root, &xattrs).map_err(failed(&dirs.upper))?;
+        }
+        // Last: that it is there says that the other one is done.
+        let mark = dirs.work.join(MARK);
+        if !mark.try_exists().map_err(failed(&dirs.work))? {
+            prepared.made.extend([dirs.work.clone(), mark.clone()]);
+            std::fs::create_dir_all(&dirs.work).map_err(failed(&dirs.work))?;
+            File::create(&mark).map_err(failed(&mark))?;
+        }
+        Ok(prepared)
     }
-    // Last: that it is there says that the other one is done.
-    std::fs::create_dir_all(&dirs.work).map_err(failed(&dirs.work))?;
-    Ok(())
+
+    /// The overlay is there: what was made stays. The directories are in use
+    /// for as long as the file is open.
+    pub(crate) fn keep(mut self) -> io::Result<File> {
+        self.made.clear();
+        self.lock.try_clone()
+    }
+}
+
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        // Best effort, the last first; what is not empty stays.
+        for path in self.made.iter().rev() {
+            let _ = std::fs::remove_file(path);
+            let _ = std::fs::remove_dir(path.join("work"));
+            let _ = std::fs::remove_dir(path);
+        }
+    }
+}
+
+/// Locks a directory, unless another mount keeps it. One that was just taken
+/// down lets go of it soon.
+fn is_ours_alone(directory: &File) -> bool {
+    let since = Instant::now();
+    loop {
+        match rustix::fs::flock(directory, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if since.elapsed() < ENDING_MAX => std::thread::sleep(STEP),
+            Err(Errno::WOULDBLOCK) => return false,
+            // A filesystem without locks has none to hold.
+            Ok(()) | Err(_) => return true,
+        }
+    }
+}
+
+/// Whether something is in the directory for overlayfs itself that is not ours.
+fn is_foreign(work: &Path) -> io::Result<bool> {
+    if work.join(MARK).try_exists()? {
+        return Ok(false);
+    }
+    match work.read_dir() {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// Makes the upper directory if it is missing. One that is there counts as

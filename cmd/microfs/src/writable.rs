@@ -111,14 +111,19 @@ fn bind(path: &Path, manifest: &str) -> anyhow::Result<()> {
             Ok(())
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            if path.join("upper").exists() {
+            let fresh_name = format!("{BINDING}.new");
+            let fresh = path.join(&fresh_name);
+            // One that was not finished may be left.
+            let others = std::fs::read_dir(path)
+                .with_context(|| format!("cannot list {}", path.display()))?
+                .filter(|entry| !matches!(entry, Ok(entry) if *entry.file_name() == *fresh_name));
+            if others.count() > 0 {
                 bail!(
-                    "{} holds changes, but not to which image: use another directory",
+                    "{} is not empty, and its content is not changes to an image: use a new directory",
                     path.display()
                 );
             }
             let bytes = serde_json::to_vec(&Binding { manifest: manifest.to_owned() })?;
-            let fresh = path.join(format!("{BINDING}.new"));
             std::fs::write(&fresh, bytes)
                 .and_then(|()| std::fs::rename(&fresh, &file))
                 .with_context(|| format!("cannot write {}", file.display()))

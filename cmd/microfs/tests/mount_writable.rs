@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use support::content::{Content, Fill};
 use support::image::Image;
 use support::plan::{Meta, Plan, ROOT, What};
-use support::program::{microfs, ok, output, succeed, texts, tool, unmount};
+use support::program::{microfs, ok, output, refuse, succeed, texts, tool, unmount};
 use support::same::assert_same;
 use support::scratch::{Scratch, mounts_below};
 use support::server::Server;
@@ -214,4 +214,65 @@ fn a_signal_takes_image_and_overlay_down() {
         assert!(server.wait().success());
     }
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+/// overlayfs removes what it finds in its working directory.
+#[test]
+fn what_others_have_put_there_is_not_taken_for_our_own() {
+    let scratch = Scratch::new();
+    let (_, layout) = image(&scratch);
+    let at = scratch.dir("mount");
+    scratch.dir("kept/work/work");
+    scratch.file("kept/work/work/file", "precious");
+    let kept = scratch.join("kept");
+    refuse(words!["mount", "--persist", kept, layout, "t", at], &["kept is not empty"]);
+    scratch.dir("upper");
+    scratch.dir(".upper.work/work");
+    scratch.file(".upper.work/work/file", "precious");
+    let upper = scratch.join("upper");
+    refuse(words!["mount", "--upper", upper, layout, "t", at], &[".upper.work", "not put there"]);
+    for file in ["kept/work/work/file", ".upper.work/work/file"] {
+        assert_eq!(std::fs::read(scratch.join(file)).unwrap(), b"precious");
+    }
+    refuse(words!["mount", "--persist", layout, layout, "t", at], &["layout is not empty"]);
+    assert!(std::fs::read_dir(&at).unwrap().next().is_none());
+}
+
+#[test]
+fn changes_belong_to_one_mount_at_a_time() {
+    let scratch = Scratch::new();
+    let (_, layout) = image(&scratch);
+    let (at, other, temporary) =
+        (scratch.dir("mount"), scratch.dir("other"), scratch.dir("temporary"));
+    for option in ["--persist", "--upper"] {
+        let changes = scratch.join(option);
+        let options = [option, changes.to_str().unwrap()];
+        succeed(&mut mount_with(&layout, &at, &options, &temporary));
+        std::fs::write(at.join("new"), "content").unwrap();
+        refuse(
+            words!["mount", option, changes, layout, "t", other],
+            &["belong to a mount that is still there"],
+        );
+        assert!(std::fs::read_dir(&other).unwrap().next().is_none());
+        unmount(&at);
+        succeed(&mut mount_with(&layout, &other, &options, &temporary));
+        assert_eq!(std::fs::read(other.join("new")).unwrap(), b"content");
+        unmount(&other);
+    }
+}
+
+#[test]
+fn a_mount_that_fails_leaves_no_directories_for_changes() {
+    let scratch = Scratch::new();
+    let (_, layout) = image(&scratch);
+    let (at, upper) = (scratch.dir("mount"), scratch.join("upper"));
+    let nowhere = at.join("none");
+    refuse(words!["mount", "--upper", upper, layout, "t", nowhere], &["none"]);
+    // In the mount itself, which is read-only.
+    ok(words!["mount", layout, "t", at]);
+    let inside = at.join("upper");
+    let other = scratch.dir("other");
+    refuse(words!["mount", "--upper", inside, layout, "t", other], &["upper for changes"]);
+    unmount(&at);
+    assert!(!upper.exists() && !scratch.join(".upper.work").exists());
 }
