@@ -86,7 +86,10 @@ pub fn ask(mount_point: &Path) -> anyhow::Result<Report> {
     let mut stream = UnixStream::connect_addr(&address(mount_point)?).map_err(|_| nobody())?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut answer = Vec::new();
-    Read::by_ref(&mut stream).take(ANSWER_MAX).read_to_end(&mut answer)?;
+    Read::by_ref(&mut stream).take(ANSWER_MAX).read_to_end(&mut answer).with_context(|| {
+        let seconds = PATIENCE.as_secs();
+        format!("the process that serves {} does not answer in {seconds} s", mount_point.display())
+    })?;
     if answer.is_empty() {
         bail!("only root and the user who mounted {} may ask", mount_point.display());
     }

@@ -13,6 +13,7 @@ use microfs::format::{Codec, Rule};
 use microfs::stack::StackOptions;
 use microfs_oci::media_type::LayerKind;
 use microfs_oci::{Layout, OciError, Reference};
+use rustix::io::Errno;
 use serde::Serialize;
 
 use crate::exit::{Outcome, chain_text};
@@ -102,8 +103,11 @@ fn whole(args: &CheckArgs, opened: &Opened) -> anyhow::Result<Report> {
     bar.finish();
     // The digests of whole blobs, on top of every digest inside them.
     for layer in &opened.image.layers {
-        if let Err(error) = opened.layout.verify_blob(&layer.descriptor) {
-            report.find(&error);
+        match opened.layout.verify_blob(&layer.descriptor) {
+            Ok(()) => {}
+            Err(error) if is_damage(&error) => report.find(&error),
+            // Not the image's fault: nothing is known of it.
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(report)
@@ -153,7 +157,11 @@ fn pieces(
             finding.layer = number;
         }
         all.add(found);
-        of_blobs.extend(layout.verify_blob(descriptor).err().map(anyhow::Error::from));
+        match layout.verify_blob(descriptor) {
+            Ok(()) => {}
+            Err(error) if is_damage(&error) => of_blobs.push(error.into()),
+            Err(error) => return Err(error.into()),
+        }
     }
     bar.finish();
     let mut report = self::report(&all);
@@ -161,10 +169,14 @@ fn pieces(
     if report.sound { Err(unopened) } else { Ok(report) }
 }
 
-/// Whether a blob is not what its descriptor says.
+/// Whether a blob is not what its descriptor says, or its storage is broken.
 fn is_damage(error: &OciError) -> bool {
-    use OciError::{BlobDigest, BlobMissing, BlobSize};
-    matches!(error, BlobMissing { .. } | BlobSize { .. } | BlobDigest { .. })
+    use OciError::{BlobDigest, BlobMissing, BlobSize, Io};
+    match error {
+        BlobMissing { .. } | BlobSize { .. } | BlobDigest { .. } => true,
+        Io { source, .. } => source.raw_os_error() == Some(Errno::IO.raw_os_error()),
+        _ => false,
+    }
 }
 
 /// Whether a layer is of another version of the format, and thus not damaged.
