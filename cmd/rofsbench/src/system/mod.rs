@@ -104,6 +104,10 @@ impl System {
             Family::Directory => {
                 command.args(["--bind", "--"]).arg(image);
             }
+            Family::Microfs if in_foreground => {
+                command.args(["mount", "-f", "--ready-fd", "1"]).args(&self.arguments);
+                command.arg(image).arg("bench");
+            }
             Family::Microfs | Family::Puzzlefs => {
                 command.arg("mount").args(foreground).args(&self.arguments).arg(image).arg("bench");
             }

@@ -1,6 +1,7 @@
 //! Mounting, and taking down whatever happens.
 
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,9 +36,22 @@ impl Mounted {
             let output = File::create(log)?;
             let mut command = system.serve_command(image, at);
             command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+            // One that says when it is ready has looked at its mount itself then,
+            // and must not find it taken down already.
+            let mut ready = None;
+            if system.family == Family::Microfs {
+                let (reader, writer) = std::io::pipe()?;
+                command.stdout(writer);
+                ready = Some(reader);
+            }
             mounted.server =
                 Some(command.spawn().with_context(|| format!("cannot run {command:?}"))?);
+            // The other end is the server's alone.
+            drop(command);
             mounted.wait()?;
+            if let Some(mut reader) = ready {
+                reader.read_exact(&mut [0]).context("the server does not say that it is ready")?;
+            }
         } else {
             child::run(&mut system.mount_command(image, at), log, PATIENCE)?;
             if system.family == Family::Directory {
