@@ -1,6 +1,5 @@
 //! A mount from its making to its end.
 
-use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
 use std::os::fd::OwnedFd;
@@ -72,8 +71,8 @@ pub struct Mounted {
     /// Held for what they do when dropped.
     _watcher: Option<Watcher>,
     _keeper: Option<UnixStream>,
-    /// Directories for changes are in use as long as it is open.
-    _changes: Option<File>,
+    /// Keeps other mounts out of the directories for changes.
+    _changes: Option<Prepared>,
 }
 
 /// Mounts a stack on a directory and serves it in threads of its own. When this
@@ -143,7 +142,7 @@ pub fn mount_writable(
     if may_mount() {
         let mut mounted = mount(stack, &path, options)?;
         mounted.cover = Some(cover(&path, &path, dirs, options)?.into());
-        mounted._changes = Some(prepared.keep().map_err(MountError::Start)?);
+        mounted._changes = Some(prepared.kept());
         return Ok(mounted);
     }
     // Dropped last, when nothing is mounted on it any more.
@@ -155,7 +154,7 @@ pub fn mount_writable(
         return Err(MountError::Hide { path, source: Box::new(error) });
     }
     mounted.is_hidden = true;
-    mounted._changes = Some(prepared.keep().map_err(MountError::Start)?);
+    mounted._changes = Some(prepared.kept());
     Ok(mounted)
 }
 

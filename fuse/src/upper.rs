@@ -25,10 +25,11 @@ const ENDING_MAX: Duration = Duration::from_secs(2);
 const STEP: Duration = Duration::from_millis(5);
 
 /// Directories that are ready for an overlay, which no other mount gets
-/// meanwhile. Dropped before [`Prepared::keep`], what was made is removed again.
+/// for as long as this lives. Dropped before [`Prepared::kept`], what was made is
+/// removed again.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    lock: File,
+    _lock: File,
     made: Vec<PathBuf>,
 }
 
@@ -56,7 +57,7 @@ impl Prepared {
             return Err(OverlayError::InUse { upper: dirs.upper.clone() }.into());
         }
         let made = is_new.then(|| dirs.upper.clone()).into_iter().collect();
-        let mut prepared = Self { lock, made };
+        let mut prepared = Self { _lock: lock, made };
         if is_fresh {
             let root = stack.attr(NodeNum::ROOT)?;
             let xattrs = stack.xattrs(NodeNum::ROOT)?;
@@ -65,18 +66,18 @@ impl Prepared {
         // Last: that it is there says that the other one is done.
         let mark = dirs.work.join(MARK);
         if !mark.try_exists().map_err(failed(&dirs.work))? {
-            prepared.made.extend([dirs.work.clone(), mark.clone()]);
+            // overlayfs makes one of its own in it.
+            prepared.made.extend([dirs.work.clone(), dirs.work.join("work"), mark.clone()]);
             std::fs::create_dir_all(&dirs.work).map_err(failed(&dirs.work))?;
             File::create(&mark).map_err(failed(&mark))?;
         }
         Ok(prepared)
     }
 
-    /// The overlay is there: what was made stays. The directories are in use
-    /// for as long as the file is open.
-    pub(crate) fn keep(mut self) -> io::Result<File> {
+    /// The overlay is there: what was made stays.
+    pub(crate) fn kept(mut self) -> Self {
         self.made.clear();
-        self.lock.try_clone()
+        self
     }
 }
 
@@ -84,9 +85,7 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         // Best effort, the last first; what is not empty stays.
         for path in self.made.iter().rev() {
-            let _ = std::fs::remove_file(path);
-            let _ = std::fs::remove_dir(path.join("work"));
-            let _ = std::fs::remove_dir(path);
+            let _ = std::fs::remove_file(path).or_else(|_| std::fs::remove_dir(path));
         }
     }
 }

@@ -112,7 +112,11 @@ fn shared_image(scratch: &Scratch) -> (PathBuf, PathBuf) {
     let plain = Content::whole(2000, Fill::Words(1));
     let mut plan = Plan::new(Meta::plain(0o755));
     let bin = plan.add(ROOT, b"bin", What::Directory, Meta::plain(0o755));
-    plan.add(ROOT, b"file", What::File(plain.clone()), Meta::plain(0o644));
+    // One attribute that is no ACL: the kernel asks for ACLs then, and must not
+    // take the answer for a refusal.
+    let xattrs = vec![(b"user.key".to_vec(), b"value".to_vec())];
+    let meta = Meta { xattrs, ..Meta::plain(0o644) };
+    plan.add(ROOT, b"file", What::File(plain.clone()), meta);
     plan.add(ROOT, b"secret", What::File(plain.clone()), Meta::plain(0o600));
     plan.add(ROOT, b"tmp", What::Directory, Meta::plain(0o1777));
     let mine = Meta { uid: 4321, ..Meta::plain(0o600) };
@@ -222,17 +226,18 @@ fn what_others_have_put_there_is_not_taken_for_our_own() {
     let scratch = Scratch::new();
     let (_, layout) = image(&scratch);
     let at = scratch.dir("mount");
-    scratch.dir("kept/work/work");
-    scratch.file("kept/work/work/file", "precious");
-    let kept = scratch.join("kept");
+    // overlayfs itself makes a folder of this name in its own.
+    let precious = |folder: &str| {
+        let inner = format!("{folder}/work");
+        scratch.dir(&inner);
+        scratch.file(&format!("{inner}/file"), "precious")
+    };
+    let files = [precious("kept/work"), precious(".upper.work")];
+    let (kept, upper) = (scratch.join("kept"), scratch.dir("upper"));
     refuse(words!["mount", "--persist", kept, layout, "t", at], &["kept is not empty"]);
-    scratch.dir("upper");
-    scratch.dir(".upper.work/work");
-    scratch.file(".upper.work/work/file", "precious");
-    let upper = scratch.join("upper");
     refuse(words!["mount", "--upper", upper, layout, "t", at], &[".upper.work", "not put there"]);
-    for file in ["kept/work/work/file", ".upper.work/work/file"] {
-        assert_eq!(std::fs::read(scratch.join(file)).unwrap(), b"precious");
+    for file in files {
+        assert_eq!(std::fs::read(file).unwrap(), b"precious");
     }
     refuse(words!["mount", "--persist", layout, layout, "t", at], &["layout is not empty"]);
     assert!(std::fs::read_dir(&at).unwrap().next().is_none());
